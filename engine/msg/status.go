@@ -39,6 +39,17 @@ type StatusUpdate struct {
 	// Failure is set by StateFailed and StateKilled.
 	Failure *Failure    `cbor:"7,keyasint,omitempty"`
 	Metrics TaskMetrics `cbor:"8,keyasint"`
+	// Output is set by a finished TaskResult of a stage with a sink.
+	Output *SinkOutput `cbor:"9,keyasint,omitempty"`
+}
+
+// SinkOutput is the file that one finished attempt wrote. It becomes part of
+// the job's output only when the driver accepts it and commits the job; the
+// driver accepts one a partition.
+type SinkOutput struct {
+	Partition int    `cbor:"1,keyasint"`
+	Path      string `cbor:"2,keyasint"` // below the sink's _temporary folder
+	Bytes     int64  `cbor:"3,keyasint"` // of the file, so compressed
 }
 
 // MapOutput says where one map task's output lies. It does not list the sizes
@@ -82,8 +93,6 @@ const (
 	FailKilled
 	// FailExecutorLost: the executor is gone; does not count.
 	FailExecutorLost
-	// FailCommitDenied: another attempt has committed; does not count.
-	FailCommitDenied
 	// FailInternal: a fault of the engine; counts.
 	FailInternal
 )
@@ -96,13 +105,13 @@ func (k FailureKind) String() string {
 }
 
 var failureNames = [...]string{
-	"user code", "memory", "input/output", "fetch", "killed", "executor lost", "commit denied", "internal",
+	"user code", "memory", "input/output", "fetch", "killed", "executor lost", "internal",
 }
 
 // Counts says whether the failure counts towards task.maxFailures.
 func (k FailureKind) Counts() bool {
 	switch k {
-	case FailFetch, FailKilled, FailExecutorLost, FailCommitDenied:
+	case FailFetch, FailKilled, FailExecutorLost:
 		return false
 	}
 	return true
