@@ -1,0 +1,164 @@
+package conf
+
+import (
+	"maps"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// The application.
+var (
+	AppName = textKey("quern.app.name", "", `
+The application's name, for people. quern run sets it to the job's file name when nobody else does.`)
+
+	MasterURL = masterKey("quern.master", "local[*]", `
+Where the job runs: in this process, with one slot (local), N slots (local[N]) or a slot for each core (local[*]). In
+local[N,F] and local[*,F] a task that fails is tried F times in all.`)
+
+	Seed = seedKey("quern.seed", "drawn at random at each launch", `
+The seed of every random generator of the job. With the same seed, the same input and the same partitions a job gives
+the same bytes, whatever the number of slots and however often tasks are tried again.`).
+		decided(func() string { return strconv.FormatUint(rand.Uint64(), 10) })
+
+	DefaultParallelism = intKey("quern.default.parallelism", "8", 1, 1<<20, `
+The number of partitions of Parallelize, Range and shuffles that name none. It is a constant and never the number of
+cores: the number of partitions decides in which order values are combined and which random numbers a partition
+draws, so a job would give other bytes on another machine.`)
+)
+
+// Memory.
+var (
+	DriverMemory = sizeKey("quern.driver.memory", "1g", MiB, 4*GiB, `
+The limit of the driver's linear memory. The driver that would grow beyond it fails with this limit's name. WebAssembly
+cannot address more than 4g.`).atLaunch()
+
+	DriverMaxResultSize = sizeKey("quern.driver.maxResultSize", "1g", 0, math.MaxInt64, `
+The most that the results of all tasks of one action may amount to. An action beyond it fails, so that a Collect of too
+much does not take the driver's memory. 0 is no limit.`)
+
+	ExecutorMemory = sizeKey("quern.executor.memory", "1g", 16*MiB, math.MaxInt64, `
+The memory that all tasks of an executor share: their linear memories beyond the image, sort buffers, shuffle buffers.
+What can spill to disk does so when it is used up. Locally the process is the only executor.`)
+
+	TaskMemory = sizeKey("quern.task.memory", "512m", MiB, 4*GiB, `
+The limit of one task's linear memory. A task that would grow beyond it fails with this limit's name. A task gets no
+more than the executor's memory allows either.`)
+
+	TaskStackSize = sizeKey("quern.task.stackSize", "16m", 64*KiB, 256*MiB, `
+The limit of the call stack that sandboxed code may use outside its linear memory. Recursion beyond it fails the task.`)
+)
+
+// Scheduling.
+var (
+	TaskMaxFailures = intKey("quern.task.maxFailures", "4", 1, 1000, `
+How often a task may fail before its job fails. With a local master that gives no number of attempts itself the default
+is 1, because on one machine the same task mostly fails the same way again.`)
+
+	StageMaxConsecutiveAttempts = intKey("quern.stage.maxConsecutiveAttempts", "4", 1, 1000, `
+How often in a row a stage may be submitted again because shuffle data was lost, before its job fails.`)
+
+	SchedulerMode = choiceKey("quern.scheduler.mode", "FIFO", []string{"FIFO"}, `
+How jobs of one application that run at the same time share the slots: the first job first.`)
+)
+
+// Input and shuffle.
+var (
+	FilesMaxPartitionBytes = sizeKey("quern.files.maxPartitionBytes", "32m", 1, math.MaxInt64, `
+The most bytes of input in one partition of a text source, for files that can be cut. Smaller files share a partition.`)
+
+	ShuffleCompress = boolKey("quern.shuffle.compress", "true", `
+Whether shuffle data is compressed, in files and on the network.`)
+
+	ShuffleCompressionCodec = choiceKey("quern.shuffle.compression.codec", "s2", []string{"s2", "zstd"}, `
+How shuffle data is compressed: s2 is the faster one, zstd makes less of it.`)
+
+	LocalDir = folderKey("quern.local.dir", "the system's folder for temporary files", `
+Where shuffle files and spilled data go, in a folder of the application's own that is removed at its end.`).
+		decided(os.TempDir).atLaunch()
+)
+
+// Sandbox.
+var (
+	CompileCPU = durationKey("quern.compile.cpu", "30s", time.Second, time.Hour, `
+The processor time that compiling a module may take. A module beyond it is refused.`).atLaunch()
+
+	CompileMemory = sizeKey("quern.compile.memory", "1g", 64*MiB, 64*GiB, `
+The memory that compiling a module may take. A module beyond it is refused.`).atLaunch()
+
+	CacheDir = folderKey("quern.cache.dir", "quern in the user's folder for caches", `
+Where compiled modules are kept. Only its owner may write to it: whoever can, can run code as you. When empty, modules
+are compiled anew each time.`).
+		decided(defaultCacheDir).atLaunch()
+
+	SafepointInterval = intKey("quern.sandbox.safepointInterval", "65536", 256, 1<<24, `
+How many loop rounds and function calls sandboxed code makes between two looks at whether it was killed. Fewer make
+a kill quicker and the code slower.`).atLaunch()
+
+	RPCMessageMaxSize = sizeKey("quern.rpc.message.maxSize", "128m", 64*KiB, GiB, `
+The largest message between driver and executors. A task that needs a larger one fails its stage.`).atLaunch()
+)
+
+// Testing.
+var (
+	TestEncodeMessages = boolKey("quern.test.encodeMessages", "false", `
+For tests: each message between driver and executor is encoded and decoded again, as if it went over a network.`).
+		atLaunch()
+
+	TestFailTasks = fractionKey("quern.test.failTasks", "0", `
+For tests: the probability with which an attempt of a task fails on purpose when it is done, except the last attempt
+that the task has. Which attempts fail follows from quern.seed.`).atLaunch()
+)
+
+// sections is the table of all keys, in the order of the documentation.
+func sections() []section {
+	return []section{
+		{"Application", []entry{AppName, MasterURL, Seed, DefaultParallelism}},
+		{"Memory", []entry{DriverMemory, DriverMaxResultSize, ExecutorMemory, TaskMemory, TaskStackSize}},
+		{"Scheduling", []entry{TaskMaxFailures, StageMaxConsecutiveAttempts, SchedulerMode}},
+		{"Input and shuffle", []entry{FilesMaxPartitionBytes, ShuffleCompress, ShuffleCompressionCodec, LocalDir}},
+		{"Sandbox and messages", []entry{CompileCPU, CompileMemory, CacheDir, SafepointInterval, RPCMessageMaxSize}},
+		{"Testing", []entry{TestEncodeMessages, TestFailTasks}},
+	}
+}
+
+type section struct {
+	title   string
+	entries []entry
+}
+
+type entry interface{ declared() *declaration }
+
+// keys returns the declarations of all keys.
+func keys() []*declaration {
+	var all []*declaration
+	for _, s := range sections() {
+		for _, e := range s.entries {
+			all = append(all, e.declared())
+		}
+	}
+	return all
+}
+
+func find(name string) *declaration {
+	for _, k := range keys() {
+		if k.name == name {
+			return k
+		}
+	}
+	return nil
+}
+
+func defaultCacheDir() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "" // no home folder, so no safe place
+	}
+	return filepath.Join(dir, "quern")
+}
+
+func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
