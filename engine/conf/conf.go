@@ -150,6 +150,10 @@ func (c *Conf) String() string {
 		if s.Source != FromDefault {
 			fmt.Fprintf(&b, "# from %s\n", s.place())
 		}
+		if s.Value == "" {
+			fmt.Fprintf(&b, "# %s is empty\n", s.Key)
+			continue
+		}
 		fmt.Fprintf(&b, "%s = %s\n", s.Key, s.Value)
 	}
 	return b.String()
