@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -48,15 +49,15 @@ func ParseProperties(text []byte, name string) ([]Setting, error) {
 		if line == "" || line[0] == '#' || line[0] == '!' {
 			continue
 		}
-		end := strings.IndexAny(line, " \t\f=:")
+		end := strings.IndexFunc(line, func(r rune) bool { return r == '=' || r == ':' || unicode.IsSpace(r) })
 		if end <= 0 {
 			problems = append(problems, fmt.Errorf("%s:%d: %q: want a key and a value", name, n, line))
 			continue
 		}
 		// Between them: white space, at most one = or :, white space.
-		val := strings.TrimLeft(line[end:], " \t\f")
+		val := strings.TrimSpace(line[end:])
 		if val != "" && (val[0] == '=' || val[0] == ':') {
-			val = strings.TrimLeft(val[1:], " \t\f")
+			val = strings.TrimSpace(val[1:])
 		}
 		if val == "" {
 			problems = append(problems, fmt.Errorf("%s:%d: no value for %s", name, n, line[:end]))
