@@ -1,0 +1,139 @@
+package memory
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// mapped keeps a memory in a reserved range of addresses. Pages of the loaded
+// source are mapped privately from its file, the others are anonymous. What a
+// guest writes are private copies that MADV_DONTNEED drops.
+type mapped struct {
+	all        []byte // the whole reservation
+	accessible int64  // bytes from the start that can be read and written
+	places     []uint32
+	fd         int // of the file that places speak of
+}
+
+// growth is the step in bytes by which addresses are made accessible.
+const growth = 1 << 20
+
+func newMapped(max int64) (backing, error) {
+	all, err := unix.Mmap(-1, 0, int(max), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, err
+	}
+	return &mapped{all: all}, nil
+}
+
+func (m *mapped) grow(size int64) ([]byte, error) {
+	if size > m.accessible {
+		to := min((size+growth-1)/growth*growth, int64(len(m.all)))
+		if err := unix.Mprotect(m.all[m.accessible:to], unix.PROT_READ|unix.PROT_WRITE); err != nil {
+			return nil, fmt.Errorf("make %d bytes accessible: %w", to, err)
+		}
+		m.accessible = to
+	}
+	return m.all[:size:size], nil
+}
+
+func (m *mapped) load(src Source, used int64) ([]byte, error) {
+	places, fd := src.Places(), src.File()
+	if fd < 0 {
+		return nil, errors.New("the image's store keeps it in ordinary memory, which cannot be mapped")
+	}
+	if err := m.drop(used); err != nil {
+		return nil, err
+	}
+	b, err := m.grow(int64(len(places)) * PageSize)
+	if err != nil {
+		return nil, err
+	}
+	// Only what differs from the last source is mapped anew: two images of one
+	// driver share most of their pages.
+	if fd != m.fd {
+		if err := m.remap(0, len(m.places), Zero, -1); err != nil {
+			return nil, err
+		}
+		m.places, m.fd = m.places[:0], fd
+	}
+	n := max(len(places), len(m.places))
+	for i := 0; i < n; {
+		if at(places, i) == at(m.places, i) {
+			i++
+			continue
+		}
+		first, place := i, at(places, i)
+		for i++; i < n && at(places, i) != at(m.places, i); i++ {
+			if place == Zero && at(places, i) != Zero || place != Zero && at(places, i) != place+uint32(i-first) {
+				break
+			}
+		}
+		if err := m.remap(first, i-first, place, fd); err != nil {
+			return nil, err
+		}
+	}
+	m.places = append(m.places[:0], places...)
+	return b, nil
+}
+
+func at(places []uint32, i int) uint32 {
+	if i < len(places) {
+		return places[i]
+	}
+	return Zero
+}
+
+// remap maps n pages from page first on to the file's pages from place on, or to
+// nothing but zeros.
+func (m *mapped) remap(first, n int, place uint32, fd int) error {
+	if n == 0 {
+		return nil
+	}
+	flags, offset := unix.MAP_PRIVATE|unix.MAP_FIXED|unix.MAP_NORESERVE, int64(0)
+	if place == Zero {
+		fd, flags = -1, flags|unix.MAP_ANON
+	} else {
+		offset = int64(place) * PageSize
+	}
+	_, err := unix.MmapPtr(fd, offset, unsafe.Pointer(&m.all[first*PageSize]), uintptr(n)*PageSize,
+		unix.PROT_READ|unix.PROT_WRITE, flags)
+	if errors.Is(err, unix.ENOMEM) {
+		return fmt.Errorf("map %d pages: %w (too many mappings? see vm.max_map_count)", n, err)
+	}
+	if err != nil {
+		return fmt.Errorf("map %d pages: %w", n, err)
+	}
+	return nil
+}
+
+func (m *mapped) reload(used int64) ([]byte, error) {
+	if err := m.drop(used); err != nil {
+		return nil, err
+	}
+	n := len(m.places) * PageSize
+	return m.all[:n:n], nil
+}
+
+// drop throws away what was written to the first used bytes.
+func (m *mapped) drop(used int64) error {
+	if used == 0 {
+		return nil
+	}
+	if err := unix.Madvise(m.all[:used], unix.MADV_DONTNEED); err != nil {
+		return fmt.Errorf("drop written pages: %w", err)
+	}
+	return nil
+}
+
+func (m *mapped) close() error {
+	if m.all == nil {
+		return nil
+	}
+	err := unix.Munmap(m.all)
+	m.all, m.places, m.accessible = nil, nil, 0
+	return err
+}
