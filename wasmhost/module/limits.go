@@ -1,10 +1,70 @@
 package module
 
+import "cmp"
+
 // Limits bound what a module may contain. They keep parsing cheap and refuse
-// modules that a compiler would need minutes or gigabytes for.
+// modules that would keep a compiler busy for minutes or fill its memory. A
+// field that is 0 has the value of DefaultLimits.
 type Limits struct {
-	Size int64 // bytes of the whole file
+	Size      int64 // bytes of the whole file
+	Types     int   // function types
+	Values    int   // parameters or results of one type
+	Imports   int
+	Functions int // imported and defined
+	Tables    int
+	TableSize int // initial elements of one table
+	Globals   int
+	Exports   int
+	Segments  int // element segments, and as many data segments
+	Body      int // bytes of one function's body
+	Locals    int // locals of one function, parameters included
+	Depth     int // nested blocks of one function
+	Targets   int // entries of one br_table
+	// Work bounds the estimated effort of compiling one function; see
+	// body.work.
+	Work int64
 }
 
-// DefaultLimits are generous for what compilers emit.
-func DefaultLimits() Limits { return Limits{Size: 128 << 20} }
+// DefaultLimits are several times what the compilers of Go and C emit for
+// large programs: the largest function of the Go compiler, built for wasip1,
+// needs about a quarter of each.
+func DefaultLimits() Limits {
+	return Limits{
+		Size:      128 << 20,
+		Types:     20_000,
+		Values:    1_000,
+		Imports:   2_000,
+		Functions: 500_000,
+		Tables:    100,
+		TableSize: 2_000_000,
+		Globals:   10_000,
+		Exports:   20_000,
+		Segments:  100_000,
+		Body:      8 << 20,
+		Locals:    20_000,
+		Depth:     20_000,
+		Targets:   100_000,
+		Work:      1 << 40,
+	}
+}
+
+func (l Limits) withDefaults() Limits {
+	d := DefaultLimits()
+	return Limits{
+		Size:      cmp.Or(l.Size, d.Size),
+		Types:     cmp.Or(l.Types, d.Types),
+		Values:    cmp.Or(l.Values, d.Values),
+		Imports:   cmp.Or(l.Imports, d.Imports),
+		Functions: cmp.Or(l.Functions, d.Functions),
+		Tables:    cmp.Or(l.Tables, d.Tables),
+		TableSize: cmp.Or(l.TableSize, d.TableSize),
+		Globals:   cmp.Or(l.Globals, d.Globals),
+		Exports:   cmp.Or(l.Exports, d.Exports),
+		Segments:  cmp.Or(l.Segments, d.Segments),
+		Body:      cmp.Or(l.Body, d.Body),
+		Locals:    cmp.Or(l.Locals, d.Locals),
+		Depth:     cmp.Or(l.Depth, d.Depth),
+		Targets:   cmp.Or(l.Targets, d.Targets),
+		Work:      cmp.Or(l.Work, d.Work),
+	}
+}

@@ -1,0 +1,404 @@
+package module
+
+import "fmt"
+
+// body is a function body that has been decoded.
+type body struct {
+	start, code, end int // in the file: local declarations, first instruction, end
+	points           int // in parsed.points, where the body's begin
+	pointsEnd        int
+	locals           int // parameters included
+	bulk             bool
+	work             int64
+	size             int // with safepoints, see rewriter
+}
+
+// frame is a block that is open.
+type frame struct {
+	op    byte
+	point int32 // of a loop, index in parsed.points
+	cost  int   // where the block began
+}
+
+// decoder decodes the bodies of a module one after the other.
+type decoder struct {
+	*parsed
+	frames []frame
+}
+
+func (m *parsed) readBodies(r *reader) {
+	n := r.count("function bodies", m.limits.Functions)
+	if n > len(m.funcs)-m.importFuncs {
+		r.fail(r.pos, "%d function bodies, but %d functions are declared", n, len(m.funcs)-m.importFuncs)
+		return
+	}
+	m.bodies = make([]body, 0, n)
+	d := decoder{parsed: m}
+	for i := 0; i < n; i++ {
+		at := r.pos
+		size := int64(r.u32("the length of a function body"))
+		switch {
+		case size > int64(r.left()):
+			r.fail(at, "a body of %d bytes in the last %d of the section", size, r.left())
+		case size > int64(m.limits.Body):
+			r.fail(at, "a body of %d bytes, the limit is %d", size, m.limits.Body)
+		}
+		if r.err == nil {
+			b := body{start: r.pos, end: r.pos + int(size), points: len(m.points)}
+			r.err = d.readBody(&b, m.importFuncs+i)
+			b.pointsEnd = len(m.points)
+			m.bodies = append(m.bodies, b)
+			r.pos = b.end
+		}
+		if r.err != nil {
+			r.err.Function = m.importFuncs + i
+			return
+		}
+	}
+}
+
+// readBody decodes one body. It checks what the compiler's type check could
+// not: that no index is beyond its index space, which the rewriting extends;
+// and that both read the same instructions, so that insertions cannot end up
+// inside of one.
+func (d *decoder) readBody(f *body, index int) *FormatError {
+	b := d.wasm[:f.end]
+	fault := func(at int, format string, args ...any) *FormatError {
+		return &FormatError{Function: index, Offset: int64(at), Cause: fmt.Sprintf(format, args...)}
+	}
+	i, err := d.readLocals(f, index)
+	if err != nil {
+		return err
+	}
+	f.code = i
+
+	var (
+		cost     int    // instructions so far; see safepoint.go
+		calls    int    // so far
+		straight = true // whether all instructions so far are run by every call
+		lead     = -1   // the first loop, when it is reached straight from the entry
+		loops    int
+		next     int
+	)
+	entry := len(d.points)
+	d.points = append(d.points, point{at: uint32(i)})
+	d.frames = append(d.frames[:0], frame{op: opBlock, point: -1})
+
+	for i < len(b) {
+		at := i
+		op := b[i]
+		i++
+		cost++
+		imm := immediates[op]
+		code := uint32(op) // behind a prefix, the opcode that follows
+		if imm == immPrefix {
+			if code, next = u32(b, i); next < 0 {
+				return fault(at, "the body ends in the middle of an instruction")
+			}
+			if op == opPrefixSIMD {
+				if code > 0xff {
+					d.unsupport("relaxed SIMD instructions")
+					i = f.end
+					d.frames = d.frames[:0]
+					break
+				}
+				// wazero reads one byte of the opcode and takes the second one of a
+				// large opcode, 0x01, for a nop: any longer form of the same number
+				// would be instructions to it that were not checked here.
+				if next-i > 2 || next-i == 2 && code < 0x80 {
+					return fault(at, "an opcode in an overlong form")
+				}
+				imm = simdImmediates[code]
+			} else {
+				if next-i > 1 {
+					return fault(at, "an opcode in an overlong form")
+				}
+				if name, ok := tableMutators[code]; ok && d.tableMutation == "" {
+					d.tableMutation = fmt.Sprintf("%s in function %d at offset %d", name, index, at)
+				}
+				i, err = d.readMisc(f, index, at, next, code)
+				if err != nil {
+					return err
+				}
+				continue
+			}
+			i = next
+		}
+
+		switch imm {
+		case immNone:
+			if op == opReturn || op == opUnreachable {
+				straight = false
+			}
+
+		case immControl:
+			switch op {
+			case opEnd:
+				cost--
+				top := d.frames[len(d.frames)-1]
+				d.frames = d.frames[:len(d.frames)-1]
+				if top.op == opLoop {
+					d.points[top.point].weight = weight(cost - top.cost)
+				}
+				if len(d.frames) == 0 {
+					if i != f.end {
+						return fault(i, "%d bytes behind the end of the body", f.end-i)
+					}
+				}
+			case opElse:
+				cost--
+				top := &d.frames[len(d.frames)-1]
+				if top.op != opIf {
+					return fault(at, "else without if")
+				}
+				top.op = opElse
+			default:
+				if i = d.blockType(b, i); i < 0 {
+					return fault(at, "not a type of a block")
+				}
+				fr := frame{op: op, point: -1, cost: cost}
+				switch op {
+				case opLoop:
+					loops++
+					fr.point = int32(len(d.points))
+					if straight {
+						lead = len(d.points)
+					}
+					straight = false
+					d.points = append(d.points, point{at: uint32(i)})
+				case opIf:
+					straight = false
+				}
+				if op != opIf {
+					cost-- // blocks cost nothing at run time
+				}
+				d.frames = append(d.frames, fr)
+				if len(d.frames) > d.limits.Depth {
+					return fault(at, "blocks are nested more than %d deep; the limit keeps compiling short", d.limits.Depth)
+				}
+			}
+			if len(d.frames) == 0 {
+				break
+			}
+
+		case immLabel:
+			var l uint32
+			if l, i = u32(b, i); i < 0 || int64(l) >= int64(len(d.frames)) {
+				return fault(at, "a branch to a block that is not there")
+			}
+			straight = false
+
+		case immTable:
+			var n, l uint32
+			if n, i = u32(b, i); i < 0 || int64(n) > int64(len(b)-i) {
+				return fault(at, "a br_table that is longer than the body")
+			}
+			if int64(n) > int64(d.limits.Targets) {
+				return fault(at, "a br_table of %d targets, the limit is %d", n, d.limits.Targets)
+			}
+			for k := uint32(0); k <= n; k++ {
+				if l, i = u32(b, i); i < 0 || int64(l) >= int64(len(d.frames)) {
+					return fault(at, "a branch to a block that is not there")
+				}
+			}
+			straight = false
+
+		case immCall:
+			var g uint32
+			if g, i = u32(b, i); i < 0 || int64(g) >= int64(len(d.funcs)) {
+				return fault(at, "a call of a function that is not there")
+			}
+			straight = false
+			calls++
+			cost += callCost
+
+		case immCallIndirect:
+			var t, k uint32
+			if t, i = u32(b, i); i < 0 || int64(t) >= int64(len(d.types)) {
+				return fault(at, "a call of a type that is not there")
+			}
+			if k, i = u32(b, i); i < 0 || int64(k) >= int64(len(d.tables)) {
+				return fault(at, "a call through a table that is not there")
+			}
+			straight = false
+			calls++
+			cost += callCost
+
+		case immLocal:
+			var l uint32
+			if l, i = u32(b, i); i < 0 || int64(l) >= int64(f.locals) {
+				return fault(at, "a local that is not there")
+			}
+
+		case immGlobal:
+			var g uint32
+			if g, i = u32(b, i); i < 0 || int64(g) >= int64(len(d.globals)) {
+				return fault(at, "a global that is not there")
+			}
+
+		case immTableIndex:
+			var t uint32
+			if t, i = u32(b, i); i < 0 || int64(t) >= int64(len(d.tables)) {
+				return fault(at, "a table that is not there")
+			}
+			if op == opTableSet && d.tableMutation == "" {
+				d.tableMutation = fmt.Sprintf("table.set in function %d at offset %d", index, at)
+			}
+
+		case immMemory, immMemoryLane:
+			var align uint32
+			if align, i = u32(b, i); i >= 0 {
+				_, i = u32(b, i)
+			}
+			if i < 0 || align >= 32 {
+				return fault(at, "an address that is not one of a single 32-bit memory")
+			}
+			if imm == immMemoryLane {
+				i++
+			}
+
+		case immZero:
+			if i >= len(b) || b[i] != 0 {
+				return fault(at, "an instruction for another memory than the first")
+			}
+			i++
+
+		case immI32:
+			if i < len(b) && b[i] < 0x80 {
+				i++
+			} else if _, i = signed(b, i, 32); i < 0 {
+				return fault(at, "not a 32-bit constant")
+			}
+
+		case immI64:
+			if i < len(b) && b[i] < 0x80 {
+				i++
+			} else if _, i = signed(b, i, 64); i < 0 {
+				return fault(at, "not a 64-bit constant")
+			}
+
+		case immF32:
+			i += 4
+		case immF64:
+			i += 8
+		case immV128:
+			i += 16
+		case immLane:
+			i++
+
+		case immTypes:
+			if i+2 > len(b) || b[i] != 1 || !ValueType(b[i+1]).valid() {
+				return fault(at, "not a type of select that jobs have")
+			}
+			i += 2
+
+		case immRefType:
+			if i >= len(b) || !ValueType(b[i]).isReference() {
+				return fault(at, "a reference type that jobs do not have")
+			}
+			i++
+
+		case immFunction:
+			var g uint32
+			if g, i = u32(b, i); i < 0 || int64(g) >= int64(len(d.funcs)) {
+				return fault(at, "a function that is not there")
+			}
+
+		case immUnsupported:
+			d.unsupport(feature(op))
+			i = f.end
+			d.frames = d.frames[:0]
+
+		default:
+			return fault(at, "there is no instruction %#x%s", op, behind(imm, op, code))
+		}
+	}
+	if i > f.end || len(d.frames) > 0 {
+		return fault(f.end, "the body ends in the middle of an instruction or a block")
+	}
+	d.placeEntry(f, entry, lead, cost, calls)
+	return nil
+}
+
+// behind shows the second part of a prefixed opcode.
+func behind(imm immediate, op byte, code uint32) string {
+	if imm == immInvalid && op == opPrefixSIMD {
+		return fmt.Sprintf(" %#x", code)
+	}
+	return ""
+}
+
+func (d *decoder) readLocals(f *body, index int) (int, *FormatError) {
+	r := reader{wasm: d.wasm, pos: f.start, end: f.end}
+	locals := int64(len(d.types[d.funcs[index]].Params))
+	for n := r.count("declarations of locals", d.limits.Locals); n > 0 && r.err == nil; n-- {
+		at := r.pos
+		locals += int64(r.u32("the number of locals"))
+		readValueType(&r)
+		if locals > int64(d.limits.Locals) {
+			r.fail(at, "more than %d locals; the limit keeps compiling short", d.limits.Locals)
+		}
+	}
+	f.locals = int(locals)
+	return r.pos, r.err
+}
+
+// blockType reads the type of a block and returns what follows, or -1.
+func (d *decoder) blockType(b []byte, i int) int {
+	if i < len(b) && (b[i] == 0x40 || ValueType(b[i]).valid()) {
+		return i + 1
+	}
+	t, next := signed(b, i, 33)
+	if next < 0 || t < 0 || t >= int64(len(d.types)) {
+		return -1
+	}
+	return next
+}
+
+// readMisc reads the immediates, at i, of the instruction behind prefix 0xfc.
+func (d *decoder) readMisc(f *body, index, at, i int, code uint32) (int, *FormatError) {
+	r := reader{wasm: d.wasm, pos: i, end: f.end}
+	below := func(what string, n int) {
+		at := r.pos
+		if v := r.u32(what); r.err == nil && int64(v) >= int64(n) {
+			r.fail(at, "%s %d of %d", what, v, n)
+		}
+	}
+	zero := func() {
+		at := r.pos
+		if r.byte("a memory") != 0 && r.err == nil {
+			r.fail(at, "an instruction for another memory than the first")
+		}
+	}
+	switch code {
+	case 0, 1, 2, 3, 4, 5, 6, 7:
+	case miscMemoryInit:
+		below("data segment", max(d.dataCount, 0))
+		zero()
+	case miscDataDrop:
+		below("data segment", max(d.dataCount, 0))
+	case miscMemoryCopy:
+		zero()
+		zero()
+	case miscMemoryFill:
+		zero()
+	case miscTableInit:
+		below("element segment", d.elements)
+		below("table", len(d.tables))
+	case miscElemDrop:
+		below("element segment", d.elements)
+	case miscTableCopy:
+		below("table", len(d.tables))
+		below("table", len(d.tables))
+	case miscTableGrow, miscTableSize, miscTableFill:
+		below("table", len(d.tables))
+	default:
+		r.fail(at, "there is no instruction %#x %#x", opPrefixMisc, code)
+	}
+	switch code {
+	case miscMemoryInit, miscMemoryCopy, miscMemoryFill:
+		d.points = append(d.points, point{at: uint32(at), weight: 1, bulk: true})
+		f.bulk = true
+	}
+	return r.pos, r.err
+}

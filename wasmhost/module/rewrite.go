@@ -1,0 +1,276 @@
+package module
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Prepare checks that a binary is a job, and rewrites it. wasm is neither
+// kept nor changed. The error is a *FormatError when the file is no module
+// that can be read, and a *NotJobError when the module is not a job.
+func Prepare(wasm []byte, o Options) (*Prepared, error) {
+	if o.Interval < 0 || o.Interval > maxInterval {
+		return nil, fmt.Errorf("safepoint interval %d: must be between 0 and %d", o.Interval, maxInterval)
+	}
+	m, err := parse(wasm, o.Limits)
+	if err != nil {
+		return nil, err
+	}
+	info := m.info()
+	if problems := info.JobProblems(o); len(problems) > 0 {
+		return nil, &NotJobError{Problems: problems}
+	}
+	w := rewriter{parsed: m, interval: o.Interval, maxPages: o.maxPages(), yield: info.importedFunction(o.Yield)}
+	p := &Prepared{Code: w.rewrite(), Globals: w.globalNames(), Info: *info}
+	if m.start >= 0 {
+		p.Start = startName
+	}
+	return p, nil
+}
+
+// ownYield is a yield function that the rewriter appends, for modules that
+// import none: only tests have such.
+const ownYield = -1
+
+// rewriter writes the module that is run.
+type rewriter struct {
+	*parsed
+	interval int32
+	maxPages uint32 // 0 leaves memories as they are
+	yield    int    // function index or ownYield
+
+	out     []byte
+	scratch []byte
+	counter uint32 // index of the safepoint counter
+	settle  []byte // what follows the number of rounds to charge
+}
+
+// mutableGlobals are the indices of what is captured, the counter last.
+func (w *rewriter) mutableGlobals() (indices []uint32) {
+	for i, g := range w.globals {
+		if g.mutable {
+			indices = append(indices, uint32(i))
+		}
+	}
+	return append(indices, uint32(len(w.globals)))
+}
+
+func (w *rewriter) globalNames() (names []string) {
+	for i := range w.mutableGlobals() {
+		names = append(names, globalPrefix+strconv.Itoa(i))
+	}
+	return names
+}
+
+func (w *rewriter) rewrite() []byte {
+	w.counter = uint32(len(w.globals))
+	added := []byte{sectionGlobal, sectionExport}
+	if w.interval > 0 {
+		if w.yield == ownYield {
+			w.yield = len(w.funcs)
+			added = []byte{sectionType, sectionFunction, sectionGlobal, sectionExport, sectionCode}
+		}
+		w.settle = w.settlement()
+	}
+
+	w.out = make([]byte, 0, len(w.wasm)+len(w.wasm)/8+len(w.points)*24+1024)
+	w.out = append(append(w.out, magic...), version...)
+	present := map[byte]bool{}
+	for _, s := range w.sections {
+		present[s.id] = true
+	}
+	// addUpTo writes the sections that the module lacks and that stand before a
+	// rank.
+	addUpTo := func(rank int) {
+		for len(added) > 0 && sectionRanks[added[0]] <= rank {
+			if !present[added[0]] {
+				w.section(&section{id: added[0]})
+			}
+			added = added[1:]
+		}
+	}
+	for i := range w.sections {
+		s := &w.sections[i]
+		if s.id != sectionCustom {
+			addUpTo(sectionRanks[s.id])
+		}
+		w.section(s)
+	}
+	addUpTo(sectionRanks[sectionData])
+	return w.out
+}
+
+// section writes one section. That of a section which the module lacks has no
+// bytes.
+func (w *rewriter) section(s *section) {
+	own := w.interval > 0 && w.yield == len(w.funcs)
+	switch {
+	case s.id == sectionCustom && strings.HasPrefix(s.name, ".debug_"):
+		// Debugging information speaks of offsets in the code, which have moved:
+		// it would put wrong lines into stack traces.
+	case s.id == sectionStart:
+		// The start function is exported instead.
+	case s.id == sectionType && own:
+		w.extend(s, 1, []byte{0x60, 0, 0})
+	case s.id == sectionFunction && own:
+		w.extend(s, 1, appendU32(nil, uint32(len(w.types))))
+	case s.id == sectionMemory && w.maxPages > 0:
+		w.writeMemories()
+	case s.id == sectionGlobal:
+		w.extend(s, 1, append(appendI32([]byte{byte(I32), 1, opI32Const}, w.interval), opEnd))
+	case s.id == sectionExport:
+		w.extendExports(s)
+	case s.id == sectionCode && w.interval > 0:
+		w.writeCode(s, own)
+	default:
+		w.out = append(w.out, w.wasm[s.head:s.end]...)
+	}
+}
+
+// extend writes a section, which is a vector, with items added at its end.
+func (w *rewriter) extend(s *section, count uint32, items []byte) {
+	var n uint32
+	var old []byte
+	if s.end > 0 {
+		var next int
+		n, next = u32(w.wasm, s.start)
+		old = w.wasm[next:s.end]
+	}
+	w.head(s.id, sizeU32(n+count)+len(old)+len(items))
+	w.out = appendU32(w.out, n+count)
+	w.out = append(append(w.out, old...), items...)
+}
+
+func (w *rewriter) head(id byte, length int) {
+	w.out = appendU32(append(w.out, id), uint32(length))
+}
+
+func (w *rewriter) writeMemories() {
+	var items []byte
+	var n uint32
+	for _, m := range w.memories {
+		if m.Imported {
+			continue
+		}
+		n++
+		most := uint64(w.maxPages)
+		if m.HasMax {
+			most = min(most, m.Max)
+		}
+		items = appendU32(appendU32(append(items, limitsMax), uint32(m.Min)), uint32(most))
+	}
+	w.head(sectionMemory, sizeU32(n)+len(items))
+	w.out = append(appendU32(w.out, n), items...)
+}
+
+func (w *rewriter) extendExports(s *section) {
+	var items []byte
+	var n uint32
+	export := func(name string, kind Kind, index uint32) {
+		items = append(appendU32(items, uint32(len(name))), name...)
+		items = appendU32(append(items, byte(kind)), index)
+		n++
+	}
+	names := w.globalNames()
+	for i, index := range w.mutableGlobals() {
+		export(names[i], KindGlobal, index)
+	}
+	if w.start >= 0 {
+		export(startName, KindFunction, uint32(w.start))
+	}
+	w.extend(s, n, items)
+}
+
+// writeCode writes the function bodies with their safepoints, and an empty
+// body when the yield function is our own.
+func (w *rewriter) writeCode(s *section, own bool) {
+	n := len(w.bodies)
+	if own {
+		n++
+	}
+	length := sizeU32(uint32(n))
+	for i := range w.bodies {
+		f := &w.bodies[i]
+		f.size = w.bodySize(f)
+		length += sizeU32(uint32(f.size)) + f.size
+	}
+	empty := []byte{2, 0, opEnd}
+	if own {
+		length += len(empty)
+	}
+	w.head(sectionCode, length)
+	w.out = appendU32(w.out, uint32(n))
+	for i := range w.bodies {
+		w.writeBody(&w.bodies[i])
+	}
+	if own {
+		w.out = append(w.out, empty...)
+	}
+}
+
+// bodySize is the size of a body with its safepoints.
+func (w *rewriter) bodySize(f *body) int {
+	size := f.end - f.start
+	if f.bulk {
+		n, _ := u32(w.wasm, f.start)
+		size += sizeU32(n+1) - sizeU32(n) + 2
+	}
+	for _, p := range w.points[f.points:f.pointsEnd] {
+		w.scratch = w.appendCharge(w.scratch[:0], f, p)
+		size += len(w.scratch)
+	}
+	return size
+}
+
+func (w *rewriter) writeBody(f *body) {
+	w.out = appendU32(w.out, uint32(f.size))
+	if f.bulk {
+		// One more local, behind all others.
+		n, next := u32(w.wasm, f.start)
+		w.out = append(appendU32(w.out, n+1), w.wasm[next:f.code]...)
+		w.out = append(w.out, 1, byte(I32))
+	} else {
+		w.out = append(w.out, w.wasm[f.start:f.code]...)
+	}
+	from := f.code
+	for _, p := range w.points[f.points:f.pointsEnd] {
+		w.out = append(w.out, w.wasm[from:p.at]...)
+		w.out = w.appendCharge(w.out, f, p)
+		from = int(p.at)
+	}
+	w.out = append(w.out, w.wasm[from:f.end]...)
+}
+
+// appendCharge appends the code of one safepoint. It leaves the operand stack
+// as it was.
+func (w *rewriter) appendCharge(b []byte, f *body, p point) []byte {
+	switch {
+	case p.weight == 0:
+		return b
+	case p.bulk:
+		length := uint32(f.locals) // the added local
+		b = appendU32(append(b, opLocalTee), length)
+		b = appendU32(append(b, opGlobalGet), w.counter)
+		b = appendU32(append(b, opLocalGet), length)
+		b = append(b, opI32Const, bulkShift, opI32ShrU)
+	default:
+		b = appendU32(append(b, opGlobalGet), w.counter)
+		b = appendI32(append(b, opI32Const), int32(p.weight))
+	}
+	return append(b, w.settle...)
+}
+
+// settlement is the code that subtracts what is on top of the stack from the
+// counter below it, and calls the host when the counter has run out. The
+// compiler keeps the counter's value in a register from one global.set to the
+// next global.get.
+func (w *rewriter) settlement() []byte {
+	b := appendU32([]byte{opI32Sub, opGlobalSet}, w.counter)
+	b = appendU32(append(b, opGlobalGet), w.counter)
+	b = append(b, opI32Const, 0, opI32LeS, opIf, 0x40)
+	b = appendI32(append(b, opI32Const), w.interval)
+	b = appendU32(append(b, opGlobalSet), w.counter)
+	b = appendU32(append(b, opCall), uint32(w.yield))
+	return append(b, opEnd)
+}
