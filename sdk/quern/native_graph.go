@@ -149,7 +149,7 @@ func (e *evaluator) defineChecked(d *abi.RDDDesc) (int, error) {
 		r.text = text
 	}
 	ranges, next := 0, 0
-	shuffles := map[uint32]*nativeShuffle{}
+	fresh := map[uint32]*nativeShuffle{} // described here first
 	for _, dep := range d.Deps {
 		parent := e.rdds[dep.Parent]
 		if parent == nil {
@@ -171,8 +171,7 @@ func (e *evaluator) defineChecked(d *abi.RDDDesc) (int, error) {
 				return 0, badArgument("no number of partitions to coalesce to")
 			}
 		case abi.DepShuffle:
-			if nd.shuffle, err = e.shuffle(dep.Shuffle, parent); err == nil {
-				shuffles[nd.shuffle.desc.ID] = nd.shuffle
+			if nd.shuffle, err = e.shuffle(dep.Shuffle, parent, fresh); err == nil {
 				err = agree(nd.shuffle.desc.Partitions)
 			}
 		default:
@@ -192,21 +191,23 @@ func (e *evaluator) defineChecked(d *abi.RDDDesc) (int, error) {
 		}
 	}
 	e.rdds[d.ID] = r
-	maps.Copy(e.shuffles, shuffles)
+	maps.Copy(e.shuffles, fresh)
 	return r.partitions, nil
 }
 
-// shuffle is the shuffle that d describes, new or, if it is described again for
-// the same parent, the one that exists.
-func (e *evaluator) shuffle(d *abi.ShuffleDesc, parent *nativeRDD) (*nativeShuffle, error) {
+// shuffle is the shuffle that d describes: one that exists, if it is described
+// again for the same parent, or a new one, which is added to fresh.
+func (e *evaluator) shuffle(d *abi.ShuffleDesc, parent *nativeRDD, fresh map[uint32]*nativeShuffle) (*nativeShuffle, error) {
 	if d == nil {
 		return nil, badArgument("a shuffle dependency without a shuffle")
 	}
-	if s := e.shuffles[d.ID]; s != nil {
-		if s.parent != parent {
-			return nil, badArgument("shuffle %d is taken by %s", d.ID, s.parent.name())
+	for _, known := range []map[uint32]*nativeShuffle{e.shuffles, fresh} {
+		if s := known[d.ID]; s != nil {
+			if s.parent != parent {
+				return nil, badArgument("shuffle %d is taken by %s", d.ID, s.parent.name())
+			}
+			return s, nil
 		}
-		return s, nil
 	}
 	switch {
 	case d.ID == 0:
@@ -220,7 +221,8 @@ func (e *evaluator) shuffle(d *abi.ShuffleDesc, parent *nativeRDD) (*nativeShuff
 	case !slices.IsSortedFunc(d.Bounds, bytes.Compare):
 		return nil, badArgument("the bounds of a range partitioner do not ascend")
 	}
-	return &nativeShuffle{desc: *d, parent: parent}, nil
+	fresh[d.ID] = &nativeShuffle{desc: *d, parent: parent}
+	return fresh[d.ID], nil
 }
 
 func (r *nativeRDD) name() string { return place(r.desc.Name, r.desc.CallSite) }
