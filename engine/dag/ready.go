@@ -78,7 +78,8 @@ type JobResult struct {
 	Partition int
 	Task      msg.TaskID // the attempt whose result it is
 	Executor  msg.ExecutorID
-	Result    [][]byte // the batches that the task wrote
+	Result    [][]byte        // the batches that the task wrote
+	Output    *msg.SinkOutput // the file that the task wrote, if the job has a sink
 }
 
 // JobEnded ends a job.
@@ -94,10 +95,11 @@ type TaskEnd struct {
 	Partition int
 	Attempt   int // 0 for the first
 	Executor  msg.ExecutorID
-	State     msg.State      // a final one
-	Result    [][]byte       // StateFinished of a result task
-	MapOutput *msg.MapOutput // StateFinished of a shuffle task, of this partition
-	Failure   *msg.Failure   // else
+	State     msg.State       // a final one
+	Result    [][]byte        // StateFinished of a result task
+	MapOutput *msg.MapOutput  // StateFinished of a shuffle task, of this partition
+	Output    *msg.SinkOutput // StateFinished of a result task of a job with a sink
+	Failure   *msg.Failure    // else
 	Metrics   msg.TaskMetrics
 }
 

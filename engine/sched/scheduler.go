@@ -99,7 +99,7 @@ func (s *Scheduler) end(a *attempt, state msg.State, u *msg.StatusUpdate) {
 		e.Failure = unexplained(state)
 	}
 	if e.Failure == nil {
-		e.Result, e.MapOutput = u.Result, u.MapOutput
+		e.Result, e.MapOutput, e.Output = u.Result, u.MapOutput, u.Output
 	}
 	failure, exec := e.Failure, a.exec
 	s.remove(a)
