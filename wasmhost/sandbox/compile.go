@@ -1,14 +1,26 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/quern-project/quern/wasmhost/module"
 )
 
 // ModuleError says why a module cannot be run. It is the module's fault.
@@ -24,22 +36,20 @@ type CompileLimitError struct {
 }
 
 func (e *CompileLimitError) Error() string {
+	what := fmt.Sprintf("%v of processor time", e.CPU)
 	if e.Memory > 0 {
-		return fmt.Sprintf("compiling the module took more than %s of memory: it is too large or made to be expensive",
-			humanize.IBytes(uint64(e.Memory)))
+		what = humanize.IBytes(uint64(e.Memory)) + " of memory"
 	}
-	return fmt.Sprintf("compiling the module took more than %s of processor time: it is too large or made to be expensive",
-		e.CPU)
+	return "compiling the module took more than " + what + ": it is too large, or made to be expensive"
 }
 
-// workers is how many functions are compiled at a time. More take more memory.
-const workers = 2
-
-// compile is the one place where machine code is made.
-func compile(ctx context.Context, r wazero.Runtime, wasm []byte) (_ wazero.CompiledModule, err error) {
+// compile is the one place where machine code is made. workers is how many
+// functions are compiled at a time; more take more memory.
+func compile(ctx context.Context, r wazero.Runtime, wasm []byte, workers int) (_ wazero.CompiledModule, err error) {
 	defer func() {
-		// A compiler that fails on an input it should have refused must not take
-		// the process with it.
+		// A compiler that fails on an input that it should have refused must not
+		// take the process with it. (It does with several workers; that is one
+		// reason for the child process.)
 		if p := recover(); p != nil {
 			err = &ModuleError{fmt.Errorf("the module cannot be compiled: %v", p)}
 		}
@@ -54,6 +64,189 @@ func compile(ctx context.Context, r wazero.Runtime, wasm []byte) (_ wazero.Compi
 	return c, nil
 }
 
-func (h *Host) loadEntry(ctx context.Context, wasm []byte) (*Program, error) {
-	return nil, errors.New("not yet")
+// What lies in a cache entry.
+const (
+	fileShell = "module.wasm" // see shell
+	fileMeta  = "meta.json"   // see meta
+	dirCode   = "code"        // wazero's cache, with one file
+)
+
+// meta is what is known of a program besides its code.
+type meta struct {
+	Globals []string // export names
+	Start   string   // export name, or ""
+}
+
+// compileRequest is a compilation: of wasm, into a new folder.
+type compileRequest struct {
+	Dir     string
+	Options module.Options
+	Workers int
+	CPU     time.Duration
+	Memory  int64
+}
+
+// compileEntry writes the files of a cache entry to req.Dir.
+func compileEntry(ctx context.Context, req compileRequest, wasm []byte) error {
+	prepared, err := module.Prepare(wasm, req.Options)
+	if err != nil {
+		return &ModuleError{Reason: err}
+	}
+	light, err := shell(prepared.Code)
+	if err != nil {
+		return err
+	}
+	// The machine code is made twice, for the module and for its shell, to learn
+	// the name that wazero gives the latter's; then the former's takes its place.
+	full := filepath.Join(req.Dir, "full")
+	from, err := compileTo(ctx, full, prepared.Code, req.Workers)
+	if err != nil {
+		return err
+	}
+	to, err := compileTo(ctx, filepath.Join(req.Dir, dirCode), light, req.Workers)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(full); err != nil {
+		return err
+	}
+	text, err := json.Marshal(meta{Globals: prepared.Globals, Start: prepared.Start})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(req.Dir, fileMeta), text, 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(req.Dir, fileShell), light, 0o600)
+}
+
+// compileTo compiles wasm into the new folder dir and answers the file.
+func compileTo(ctx context.Context, dir string, wasm []byte, workers int) (file string, err error) {
+	code, err := wazero.NewCompilationCacheWithDir(dir)
+	if err != nil {
+		return "", err
+	}
+	r := wazero.NewRuntimeWithConfig(ctx, runtimeConfig(code))
+	defer func() { err = errors.Join(err, r.Close(ctx), code.Close(ctx)) }()
+	if _, err := compile(ctx, r, wasm, workers); err != nil {
+		return "", err
+	}
+	files, err := codeFiles(dir)
+	if err != nil {
+		return "", err
+	}
+	if len(files) != 1 {
+		return "", fmt.Errorf("compile into %s: wazero wrote %d files instead of one", dir, len(files))
+	}
+	return files[0], nil
+}
+
+// codeFiles are the files of a wazero cache.
+func codeFiles(dir string) ([]string, error) { return filepath.Glob(filepath.Join(dir, "*", "*")) }
+
+// compileReply is what the child says.
+type compileReply struct {
+	Done   bool
+	Module bool // the module's fault
+	CPU    bool // the limit of processor time was reached
+	Text   string
+}
+
+// CompileChild is the whole of the child process of Options.Compiler: it obeys
+// what it reads from stdin, answers on stdout, and returns the exit code.
+func CompileChild(stdin io.Reader, stdout io.Writer) int {
+	reply := compileReply{Done: true}
+	if err := compileChild(stdin, func() { say(stdout, compileReply{CPU: true}) }); err != nil {
+		var m *ModuleError
+		reply = compileReply{Module: errors.As(err, &m), Text: err.Error()}
+	}
+	if err := say(stdout, reply); err != nil {
+		return 1
+	}
+	return 0
+}
+
+func say(w io.Writer, r compileReply) error { return json.NewEncoder(w).Encode(r) }
+
+func compileChild(stdin io.Reader, outOfTime func()) error {
+	var size uint32
+	if err := binary.Read(stdin, binary.LittleEndian, &size); err != nil {
+		return fmt.Errorf("read the request: %w (this command is internal)", err)
+	}
+	var req compileRequest
+	if err := json.NewDecoder(io.LimitReader(stdin, int64(size))).Decode(&req); err != nil {
+		return fmt.Errorf("read the request: %w (this command is internal)", err)
+	}
+	// Collect little while there is room, and much before the limit kills.
+	debug.SetGCPercent(400)
+	debug.SetMemoryLimit(req.Memory / 4 * 3)
+	if err := limitProcess(req.CPU, req.Memory, outOfTime); err != nil {
+		return fmt.Errorf("limit the compiling process: %w", err)
+	}
+	wasm, err := io.ReadAll(stdin)
+	if err != nil {
+		return fmt.Errorf("read the module: %w", err)
+	}
+	return compileEntry(context.Background(), req, wasm)
+}
+
+// compileInChild does what compileEntry does in a process of its own.
+func (h *Host) compileInChild(ctx context.Context, req compileRequest, wasm []byte) error {
+	header, err := json.Marshal(req)
+	if err != nil {
+		return err
+	}
+	size := binary.LittleEndian.AppendUint32(nil, uint32(len(header)))
+	if !limitsProcess {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, req.CPU, &CompileLimitError{CPU: req.CPU})
+		defer cancel()
+	}
+	argv := h.opts.Compiler
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Stdin = io.MultiReader(bytes.NewReader(size), bytes.NewReader(header), bytes.NewReader(wasm))
+	cmd.Env = []string{fmt.Sprint("GOMAXPROCS=", min(req.Workers, runtime.GOMAXPROCS(0))), "GOTRACEBACK=none"}
+	cmd.WaitDelay = time.Second
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err = cmd.Run()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var reply compileReply
+	// The last line counts: a second reply can follow when time runs out just as
+	// the work is done.
+	lines := bytes.Split(bytes.TrimSpace(stdout.Bytes()), []byte("\n"))
+	decoded := json.Unmarshal(lines[len(lines)-1], &reply) == nil
+	switch used := cmd.ProcessState; {
+	case decoded && reply.Done && err == nil:
+		return nil
+	case decoded && reply.CPU, used != nil && used.UserTime()+used.SystemTime() >= req.CPU:
+		return &CompileLimitError{CPU: req.CPU}
+	case decoded && reply.Module:
+		return &ModuleError{errors.New(reply.Text)}
+	case decoded && reply.Text != "":
+		return errors.New(reply.Text)
+	case outOfMemory(stderr.String()):
+		return &CompileLimitError{Memory: req.Memory}
+	case strings.HasPrefix(stderr.String(), "panic: "):
+		line, _, _ := strings.Cut(strings.TrimPrefix(stderr.String(), "panic: "), "\n")
+		return &ModuleError{fmt.Errorf("the module cannot be compiled: %s", line)}
+	default:
+		line, _, _ := strings.Cut(stderr.String(), "\n")
+		return fmt.Errorf("the compiling process %q failed: %v: %s", argv[0], err, line)
+	}
+}
+
+// outOfMemory recognises how the Go runtime dies when it gets no more memory.
+func outOfMemory(stderr string) bool {
+	for _, s := range []string{"out of memory", "cannot allocate", "cannot map pages", "errno=12", "failed to create new OS thread"} {
+		if strings.Contains(stderr, s) {
+			return true
+		}
+	}
+	return false
 }

@@ -61,7 +61,7 @@ func (h *Host) newProgram(
 	if err := h.instantiateQuern(ctx, p.runtime); err != nil {
 		return nil, fmt.Errorf("load the program: %w", err)
 	}
-	if p.compiled, err = compile(ctx, p.runtime, wasm); err != nil {
+	if p.compiled, err = compile(ctx, p.runtime, wasm, 1); err != nil {
 		return nil, err
 	}
 	h.mu.Lock()
