@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
 )
 
 // Exists says whether there is anything at a path that may be written to,
@@ -36,37 +38,73 @@ func (g *Grants) WrittenSize(path string) (size int64, err error) {
 	return size, err
 }
 
-// MkdirAll makes a folder and those above it, and returns how many it made. A
-// folder that is there already is no error.
-func (g *Grants) MkdirAll(path string) (made int, err error) {
+// MakeFolder makes a folder, of which there must be none yet, and those above
+// it that are missing. It returns how many it made, also on failure.
+func (g *Grants) MakeFolder(path string) (made int, err error) {
 	gr, _ := g.find(writing, path)
 	if gr == nil {
 		return 0, &RefusedError{Doing: writing.String(), Path: path, Flag: writing.flag()}
 	}
-	var missing []string
-	for p := path; ; p = filepath.Dir(p) {
-		if _, err := os.Stat(p); !errors.Is(err, fs.ErrNotExist) || p == filepath.Dir(p) {
+	missing := []string{path}
+	for p := filepath.Dir(path); p != filepath.Dir(p); p = filepath.Dir(p) {
+		if _, err := os.Stat(p); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
 		missing = append(missing, p)
 	}
-	for i := len(missing) - 1; i >= 0; i-- {
-		if _, ok := below(gr.path, missing[i]); ok {
-			err = g.at(writing, missing[i], func(root *os.Root, name string) error { return root.Mkdir(name, 0o777) })
-		} else if err = os.Mkdir(missing[i], 0o777); err != nil { // on the way to the grant
-			err = Explain(writing.String(), missing[i], err)
+	for _, p := range slices.Backward(missing) {
+		if _, ok := below(gr.path, p); ok {
+			err = g.Mkdir(p)
+		} else if err = os.Mkdir(p, 0o777); err != nil { // on the way to the grant
+			err = Explain(writing.String(), p, err)
 		}
-		if err != nil && !errors.Is(err, fs.ErrExist) {
+		switch {
+		case err == nil:
+			made++
+		case p == path || !errors.Is(err, fs.ErrExist):
 			return made, err
 		}
-		made++
 	}
 	return made, nil
+}
+
+// RemoveEmpty removes a folder and those above it, n in all, as MakeFolder made
+// them. It stops without an error at one that is not empty, or is not there.
+func (g *Grants) RemoveEmpty(path string, n int) error {
+	gr, _ := g.find(writing, path)
+	if gr == nil {
+		return &RefusedError{Doing: writing.String(), Path: path, Flag: writing.flag()}
+	}
+	for ; n > 0; n-- {
+		var err error
+		if _, ok := below(gr.path, path); ok {
+			err = g.Remove(path)
+		} else if err = os.Remove(path); err != nil {
+			err = Explain(writing.String(), path, err)
+		}
+		switch {
+		case errors.Is(err, fs.ErrExist), errors.Is(err, syscall.ENOTEMPTY), errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		}
+		path = filepath.Dir(path)
+	}
+	return nil
 }
 
 // Mkdir makes a folder, of which there must be none yet.
 func (g *Grants) Mkdir(path string) error {
 	return g.at(writing, path, func(root *os.Root, name string) error { return root.Mkdir(name, 0o777) })
+}
+
+// ReadBack reads a small file that may be written.
+func (g *Grants) ReadBack(path string) (text []byte, err error) {
+	err = g.at(writing, path, func(root *os.Root, name string) (err error) {
+		text, err = root.ReadFile(name)
+		return err
+	})
+	return text, err
 }
 
 // Create makes a file for writing, of which there must be none yet.

@@ -295,15 +295,14 @@ func (r *Reader) fill() error {
 	if err := r.room(); err != nil {
 		return err
 	}
-	// No more than the piece has, or what the end of a line may take.
-	want := len(r.buf) - r.w
-	if rest := r.end - r.pos - int64(r.w-r.r); rest < int64(want) {
-		want = min(want, max(int(rest), beyondSize))
-		if rest > 0 {
-			want = int(rest)
-		}
+	// No more than the piece has, or what the end of its last line may take.
+	want := int64(len(r.buf) - r.w)
+	if rest := r.end - r.pos - int64(r.w-r.r); rest > 0 {
+		want = min(want, rest)
+	} else {
+		want = min(want, beyondSize)
 	}
-	n, err := r.text.Read(r.buf[r.w : r.w+want])
+	n, err := r.text.Read(r.buf[r.w : r.w+int(want)])
 	r.w += n
 	if errors.Is(err, io.EOF) {
 		r.eof = true
