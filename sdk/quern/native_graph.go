@@ -91,6 +91,7 @@ func (e *evaluator) open(d *abi.ContextDesc) error {
 	}
 	for _, s := range e.shuffles {
 		s.drop()
+		s.stage = nil // its number is of the old context
 	}
 	e.conf, e.seed, e.maxPartitionBytes = conf, seed, size
 	e.jobCount, e.stageCount = 0, 0
@@ -113,7 +114,7 @@ func parseSize(s string) (int64, error) {
 func (e *evaluator) define(d *abi.RDDDesc) (int, error) {
 	n, err := e.defineChecked(d)
 	if err != nil {
-		return 0, fmt.Errorf("define RDD %d (%s): %w", d.ID, place(d.Name, d.CallSite), err)
+		return 0, fmt.Errorf("define RDD %d%s: %w", d.ID, where(d.Name, d.CallSite), err)
 	}
 	return n, nil
 }
@@ -123,7 +124,7 @@ func (e *evaluator) defineChecked(d *abi.RDDDesc) (int, error) {
 	case d.ID == 0:
 		return 0, badArgument("RDDs are numbered from 1")
 	case e.rdds[d.ID] != nil:
-		return 0, badArgument("the number is taken by %s", e.rdds[d.ID].name())
+		return 0, badArgument("the number is taken by another RDD%s", e.rdds[d.ID].where())
 	case d.Partitions < 0:
 		return 0, badArgument("%d partitions", d.Partitions)
 	case d.Text != nil && len(d.Deps) > 0:
@@ -204,7 +205,7 @@ func (e *evaluator) shuffle(d *abi.ShuffleDesc, parent *nativeRDD, fresh map[uin
 	for _, known := range []map[uint32]*nativeShuffle{e.shuffles, fresh} {
 		if s := known[d.ID]; s != nil {
 			if s.parent != parent {
-				return nil, badArgument("shuffle %d is taken by %s", d.ID, s.parent.name())
+				return nil, badArgument("shuffle %d is of RDD %d already", d.ID, s.parent.desc.ID)
 			}
 			return s, nil
 		}
@@ -225,17 +226,19 @@ func (e *evaluator) shuffle(d *abi.ShuffleDesc, parent *nativeRDD, fresh map[uin
 	return fresh[d.ID], nil
 }
 
-func (r *nativeRDD) name() string { return place(r.desc.Name, r.desc.CallSite) }
+func (r *nativeRDD) where() string { return where(r.desc.Name, r.desc.CallSite) }
 
-// place is a name with its call site, as far as there is one.
-func place(name, callSite string) string {
-	if name == "" {
-		name = "unnamed"
+// where gives " (map at main.go:9)" or as much of it as is known.
+func where(name, callSite string) string {
+	switch {
+	case name == "" && callSite == "":
+		return ""
+	case name == "":
+		return " (at " + callSite + ")"
+	case callSite == "":
+		return " (" + name + ")"
 	}
-	if callSite == "" {
-		return name
-	}
-	return name + " at " + callSite
+	return " (" + name + " at " + callSite + ")"
 }
 
 // inputs lists the shuffles that a stage ending at r reads, in the order of the

@@ -3,14 +3,11 @@
 package quern
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
-	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -60,7 +57,7 @@ func answer(n int64, err error) int64 {
 	if err == nil {
 		return n
 	}
-	native.errors.Store(goroutine(), err.Error())
+	native.errors.Store(goroutineID(), err.Error())
 	var coded *nativeError
 	if errors.As(err, &coded) {
 		return int64(coded.code)
@@ -70,7 +67,8 @@ func answer(n int64, err error) int64 {
 
 // inDriver runs a driver call.
 func inDriver(name string, call func(e *evaluator) (int64, error)) int64 {
-	if t := native.task.Load(); t != nil && startedBy(t.goroutine) {
+	if t := registry.task.Load(); t != nil && t.owns(goroutineStack()) {
+		// It would wait for itself.
 		return answer(0, &nativeError{abi.ErrInTask, name + ": this call is for the driver, and this is a task: " +
 			"a closure cannot use RDDs or the context; collect the data first and capture the result"})
 	}
@@ -189,13 +187,14 @@ func hostTaskFail(code abi.Code, text string) int64 {
 	})
 }
 
-// hostLastError answers the text for the calling goroutine.
+// hostLastError answers the text for the calling goroutine, until it was read.
 func hostLastError(buf []byte) int64 {
-	text, _ := native.errors.Load(goroutine())
+	id := goroutineID()
+	text, _ := native.errors.Load(id)
 	s, _ := text.(string)
 	n := fill(buf, s)
 	if n <= len(buf) {
-		native.errors.Delete(goroutine())
+		native.errors.Delete(id)
 	}
 	return int64(n)
 }
@@ -218,41 +217,4 @@ func hostLog(level int, text string) int64 {
 func fill[S ~string | ~[]byte](buf []byte, s S) int {
 	copy(buf, s)
 	return len(s)
-}
-
-// goroutine is the number of the calling goroutine. Go has no call for it on
-// purpose; a sandbox does not need one, as there a task and the driver never
-// share a process. Here it tells the driver's calls from a closure's, which
-// would wait for itself otherwise.
-func goroutine() uint64 {
-	var buf [64]byte
-	return numberAfter(buf[:runtime.Stack(buf[:], false)], "goroutine ")
-}
-
-// startedBy says whether the caller is the given goroutine or was started by
-// it, as iter.Pull does.
-func startedBy(id uint64) bool {
-	if goroutine() == id {
-		return true
-	}
-	buf := make([]byte, 16<<10)
-	for {
-		n := runtime.Stack(buf, false)
-		if n < len(buf) {
-			last := bytes.LastIndex(buf[:n], []byte("\ncreated by "))
-			return last >= 0 && numberAfter(buf[last:n], " in goroutine ") == id
-		}
-		buf = make([]byte, 2*len(buf))
-	}
-}
-
-// numberAfter parses the decimal number after mark, 0 if there is none.
-func numberAfter(b []byte, mark string) uint64 {
-	_, b, _ = bytes.Cut(b, []byte(mark))
-	end := 0
-	for end < len(b) && '0' <= b[end] && b[end] <= '9' {
-		end++
-	}
-	n, _ := strconv.ParseUint(string(b[:end]), 10, 64)
-	return n
 }

@@ -14,34 +14,35 @@ type nativeJob struct {
 	id         int // ordinal
 	desc       abi.JobDesc
 	inputs     []*nativeShuffle // of its last stage
-	stage      *nativeStage     // the last one; nil until the shuffles before it are there
+	stage      *nativeStage     // the last one; nil before its first task
+	stages     int              // new ones so far
 	partitions []int            // not run yet
 	results    [][]byte         // of partitions that were run, not pulled yet
 	sink       *nativeSink      // nil without
 	err        error            // why it failed
 }
 
-// nativeStage is a set of tasks without a shuffle among them.
+// nativeStage is a set of tasks without a shuffle among them. As in the engine,
+// a shuffle's stage keeps its number and seed when a later job runs it again.
 type nativeStage struct {
 	id     int // ordinal
-	job    *nativeJob
 	kind   abi.TaskKind
 	target uint32 // the action or the shuffle
-	what   string // name and call site, for errors
+	where  string // name and call site
+	seed   uint64
 }
 
 // newJob checks an action and makes it ready; nothing runs yet.
 func (e *evaluator) newJob(d *abi.JobDesc) (*nativeJob, error) {
 	r := e.rdds[d.RDD]
-	what := place(d.Name, d.CallSite)
 	if r == nil {
-		return nil, badArgument("%s: there is no RDD %d", what, d.RDD)
+		return nil, badArgument("there is no RDD %d", d.RDD)
 	}
 	j := &nativeJob{e: e, desc: *d, inputs: r.inputs(), partitions: append([]int(nil), d.Partitions...)}
 	wanted := map[int]bool{}
 	for _, p := range d.Partitions {
 		if p < 0 || p >= r.partitions || wanted[p] {
-			return nil, badArgument("%s: partition %d of %d is wanted twice or does not exist", what, p, r.partitions)
+			return nil, badArgument("partition %d of %d is wanted twice or does not exist", p, r.partitions)
 		}
 		wanted[p] = true
 	}
@@ -53,7 +54,7 @@ func (e *evaluator) newJob(d *abi.JobDesc) (*nativeJob, error) {
 	if d.Sink != nil {
 		sink, err := newNativeSink(d.Sink)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", what, err)
+			return nil, err
 		}
 		j.sink = sink
 	}
@@ -85,7 +86,7 @@ func (j *nativeJob) step() error {
 		err := j.sink.commit()
 		j.sink = nil
 		if err != nil {
-			return fmt.Errorf("job %d (%s) failed: %w", j.id, place(j.desc.Name, j.desc.CallSite), err)
+			return fmt.Errorf("%s failed: %w", j, err)
 		}
 		return nil
 	}
@@ -94,9 +95,9 @@ func (j *nativeJob) step() error {
 		return err
 	}
 	if j.stage == nil {
-		j.stage = j.newStage(abi.TaskResult, j.desc.Action, place(j.desc.Name, j.desc.CallSite))
+		j.stage = j.newStage(abi.TaskResult, j.desc.Action, where(j.desc.Name, j.desc.CallSite))
 	}
-	t, err := j.stage.runTask(j.partitions[0])
+	t, err := j.runTask(j.stage, j.partitions[0])
 	if err != nil {
 		return err
 	}
@@ -125,10 +126,12 @@ func (j *nativeJob) compute(shuffles []*nativeShuffle) error {
 		if err := j.compute(s.parent.inputs()); err != nil {
 			return err
 		}
+		if s.stage == nil {
+			s.stage = j.newStage(abi.TaskShuffle, s.desc.ID, s.parent.where())
+		}
 		s.begin()
-		stage := j.newStage(abi.TaskShuffle, s.desc.ID, s.parent.name())
 		for p := range s.parent.partitions {
-			if _, err := stage.runTask(p); err != nil {
+			if _, err := j.runTask(s.stage, p); err != nil {
 				s.drop()
 				return err
 			}
@@ -138,8 +141,29 @@ func (j *nativeJob) compute(shuffles []*nativeShuffle) error {
 	return nil
 }
 
-func (j *nativeJob) newStage(kind abi.TaskKind, target uint32, what string) *nativeStage {
-	s := &nativeStage{id: j.e.stageCount, job: j, kind: kind, target: target, what: what}
+func (j *nativeJob) newStage(kind abi.TaskKind, target uint32, where string) *nativeStage {
+	s := &nativeStage{
+		id: j.e.stageCount, kind: kind, target: target, where: where,
+		seed: mixSeed(j.e.seed, uint64(j.id), uint64(j.stages)),
+	}
+	j.stages++
 	j.e.stageCount++
 	return s
+}
+
+// String names the job in errors, in the engine's words.
+func (j *nativeJob) String() string {
+	return fmt.Sprintf("job %d%s", j.id, where(j.desc.Name, j.desc.CallSite))
+}
+
+// mixSeed makes a seed of another one and more numbers, so that neighbours share
+// nothing: rounds of SplitMix64. The engine makes the same ones.
+func mixSeed(seed uint64, more ...uint64) uint64 {
+	for _, n := range more {
+		seed += 0x9e3779b97f4a7c15 * (n + 1)
+		seed = (seed ^ seed>>30) * 0xbf58476d1ce4e5b9
+		seed = (seed ^ seed>>27) * 0x94d049bb133111eb
+		seed ^= seed >> 31
+	}
+	return seed
 }

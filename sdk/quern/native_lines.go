@@ -47,13 +47,25 @@ func (l *lineReader) next() ([]byte, error) {
 				return nil, err
 			}
 			if line != nil {
-				line = bytes.TrimSuffix(line, []byte{'\n'})
-				return bytes.TrimSuffix(line, []byte{'\r'}), nil
+				return trimEnd(line), nil
 			}
+		}
+		if l.gzip == nil && l.at < l.end {
+			return nil, fmt.Errorf("reading %s: it had %d bytes or more when it was dealt out and has %d now: "+
+				"input must not change while a job reads it", l.pieces[0].path, l.end, l.at)
 		}
 		l.close()
 		l.pieces = l.pieces[1:]
 	}
+}
+
+// trimEnd takes a line's end off: "\n" or "\r\n". A "\r" elsewhere belongs to
+// the line.
+func trimEnd(line []byte) []byte {
+	if n := len(line); n > 0 && line[n-1] == '\n' {
+		return bytes.TrimSuffix(line[:n-1], []byte{'\r'})
+	}
+	return line
 }
 
 // open begins the first piece, at the first line that is its own.
@@ -61,7 +73,7 @@ func (l *lineReader) open() error {
 	p := l.pieces[0]
 	f, err := os.Open(p.path)
 	if err != nil {
-		return fmt.Errorf("read text: %w", err)
+		return readingError(p.path, err)
 	}
 	l.file = f
 	if p.gzip {
@@ -109,8 +121,8 @@ func (l *lineReader) line() ([]byte, error) {
 			return part, nil
 		}
 		if len(l.long)+len(part) > abi.MaxRecord {
-			return nil, fmt.Errorf("read text from %s: the line that ends after byte %d of the text is longer than 1 GiB",
-				l.pieces[0].path, l.at)
+			return nil, fmt.Errorf("reading %s: the line that goes on after byte %d of the text is longer than %d bytes, "+
+				"the most that a record may have", l.pieces[0].path, l.at, abi.MaxRecord)
 		}
 		l.long = append(l.long, part...)
 		switch {
@@ -129,11 +141,11 @@ func (l *lineReader) explain(err error) error {
 	path := l.pieces[0].path
 	switch {
 	case l.packed == nil:
-		return fmt.Errorf("read text: %w", err) // names the file
+		return readingError(path, err)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return fmt.Errorf("read text from %s: its gzip data ends early, at byte %d: the file is truncated", path, l.packed.n)
+		return fmt.Errorf("reading %s: its gzip data ends early, at byte %d of the file: it is truncated", path, l.packed.n)
 	}
-	return fmt.Errorf("read text from %s: bad gzip data before byte %d: %w", path, l.packed.n, err)
+	return fmt.Errorf("reading %s: bad gzip data at or before byte %d of the file: %w", path, l.packed.n, err)
 }
 
 func (l *lineReader) close() {
@@ -158,8 +170,9 @@ func (c *countingReader) Read(b []byte) (int, error) {
 // textPort reads lines as records of a uvarint length and the line.
 type textPort struct {
 	lines lineReader
-	line  []byte // read, but found no place in the last buffer
+	line  []byte // read, but found no place in the last batch
 	held  bool
+	batch []byte
 }
 
 func newTextPort(pieces []textPiece) *textPort {
@@ -167,28 +180,37 @@ func newTextPort(pieces []textPiece) *textPort {
 }
 
 func (p *textPort) read(buf []byte) (int, error) {
-	n := 0
+	if len(p.batch) == 0 {
+		if err := p.fill(); err != nil {
+			return 0, err
+		}
+	}
+	if len(p.batch) > len(buf) {
+		return len(p.batch), nil
+	}
+	n := copy(buf, p.batch)
+	p.batch = p.batch[:0]
+	return n, nil
+}
+
+// fill makes the next batch, empty at the end.
+func (p *textPort) fill() error {
 	for {
 		if !p.held {
 			line, err := p.lines.next()
 			if errors.Is(err, io.EOF) {
-				return n, nil
+				return nil
 			}
 			if err != nil {
-				return 0, err
+				return err
 			}
 			p.line, p.held = line, true
 		}
-		var head [binary.MaxVarintLen64]byte
-		h := binary.PutUvarint(head[:], uint64(len(p.line)))
-		if size := h + len(p.line); size > len(buf)-n {
-			if n > 0 {
-				return n, nil
-			}
-			return size, nil
+		if n := len(p.batch); n > 0 && n+binary.MaxVarintLen32+len(p.line) > abi.BatchSize {
+			return nil
 		}
-		n += copy(buf[n:], head[:h])
-		n += copy(buf[n:], p.line)
+		p.batch = binary.AppendUvarint(p.batch, uint64(len(p.line)))
+		p.batch = append(p.batch, p.line...)
 		p.held = false
 	}
 }

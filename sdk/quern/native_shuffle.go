@@ -16,6 +16,7 @@ import (
 type nativeShuffle struct {
 	desc     abi.ShuffleDesc
 	parent   *nativeRDD
+	stage    *nativeStage // that fills it; nil before it runs first
 	complete bool
 	parts    []shufflePart // by reduce partition
 }

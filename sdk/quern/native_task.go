@@ -14,36 +14,34 @@ import (
 // nativeTask is one running task. mu guards what a closure's goroutines may
 // reach together.
 type nativeTask struct {
+	job       *nativeJob
 	stage     *nativeStage
 	partition int
-	goroutine uint64 // the number of the one it runs on
 
 	mu       sync.Mutex
 	ports    []nativePort // by handle; nil once closed
 	wrote    bool         // the output port was opened
 	results  [][]byte
 	failText string
+	portErr  error // what went wrong first at a port; explains what the task did then
 }
 
 // runTask runs one partition and waits for it. The task has a goroutine of its
 // own, so that a closure that ends its goroutine (t.FailNow in a test) ends the
 // task and not the driver.
-func (s *nativeStage) runTask(partition int) (*nativeTask, error) {
-	t := &nativeTask{stage: s, partition: partition}
+func (j *nativeJob) runTask(s *nativeStage, partition int) (*nativeTask, error) {
+	t := &nativeTask{job: j, stage: s, partition: partition}
 	code := int64(abi.ErrPanic) // stays if run does not return
 	done := make(chan struct{})
+	native.task.Store(t)
 	go func() {
 		defer close(done)
-		t.goroutine = goroutine()
-		native.task.Store(t)
-		code = s.job.e.run(s.kind, s.target, uint32(partition))
+		code = j.e.run(s.kind, s.target, uint32(partition))
 	}()
 	<-done
 	native.task.Store(nil)
 	if err := t.end(code); err != nil {
-		j := s.job
-		return nil, fmt.Errorf("job %d (%s) failed: stage %d (%s), partition %d: %w",
-			j.id, place(j.desc.Name, j.desc.CallSite), s.id, s.what, partition, err)
+		return nil, fmt.Errorf("%s failed: stage %d%s partition %d failed: %w", j, s.id, s.where, partition, err)
 	}
 	return t, nil
 }
@@ -55,13 +53,15 @@ func (t *nativeTask) end(code int64) error {
 	open := false
 	for _, p := range t.ports {
 		if p != nil {
-			_, reads := p.(nativeReader)
-			open = open || !reads
+			_, writes := p.(nativeWriter)
+			open = open || writes
 			p.abandon()
 		}
 	}
 	switch {
-	case code != 0 && t.failText != "":
+	case t.portErr != nil:
+		return t.portErr
+	case t.failText != "":
 		return errors.New(t.failText)
 	case code != 0:
 		return fmt.Errorf("the task entry answered %d and gave no reason", code)
@@ -78,29 +78,23 @@ func (t *nativeTask) fail(text string) {
 	}
 }
 
-// info is the content of task_info. A task has one attempt.
-func (t *nativeTask) info() [abi.TaskInfoWords]uint64 {
-	s := t.stage
-	return [abi.TaskInfoWords]uint64{
-		abi.InfoJob:       uint64(s.job.id),
-		abi.InfoStage:     uint64(s.id),
-		abi.InfoPartition: uint64(t.partition),
-		abi.InfoSeed:      mixSeed(s.job.e.seed, uint64(s.job.id), uint64(s.id), uint64(t.partition)),
-		abi.InfoMemory:    uint64(debug.SetMemoryLimit(-1)), // -1 only asks
+// note keeps the first error of a port.
+func (t *nativeTask) note(err error) error {
+	if t.portErr == nil {
+		t.portErr = err
 	}
+	return err
 }
 
-// mixSeed makes a seed of several numbers, so that neighbours share nothing: a
-// round of SplitMix64 for each.
-func mixSeed(parts ...uint64) uint64 {
-	var h uint64
-	for _, p := range parts {
-		h += p + 0x9e3779b97f4a7c15
-		h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
-		h = (h ^ h>>27) * 0x94d049bb133111eb
-		h ^= h >> 31
+// info is the content of task_info. A task has one attempt.
+func (t *nativeTask) info() [abi.TaskInfoWords]uint64 {
+	return [abi.TaskInfoWords]uint64{
+		abi.InfoJob:       uint64(t.job.id),
+		abi.InfoStage:     uint64(t.stage.id),
+		abi.InfoPartition: uint64(t.partition),
+		abi.InfoSeed:      mixSeed(t.stage.seed, uint64(t.partition)),
+		abi.InfoMemory:    uint64(debug.SetMemoryLimit(-1)), // -1 only asks
 	}
-	return h
 }
 
 // nativePort is one end of a stream of batches: a nativeReader or a
@@ -128,23 +122,23 @@ type nativeWriter interface {
 func (t *nativeTask) open(kind abi.PortKind, id uint32, partition int) (int64, error) {
 	p, err := t.connect(kind, id, partition)
 	if err != nil {
-		return 0, fmt.Errorf("port_open: %w", err)
+		return 0, t.note(err)
 	}
 	t.ports = append(t.ports, p)
 	return int64(len(t.ports) - 1), nil
 }
 
 func (t *nativeTask) connect(kind abi.PortKind, id uint32, partition int) (nativePort, error) {
-	job := t.stage.job
+	e, job := t.job.e, t.job
 	switch kind {
 	case abi.PortText:
-		r := job.e.rdds[id]
+		r := e.rdds[id]
 		if r == nil || partition < 0 || partition >= len(r.text) {
 			return nil, badArgument("RDD %d has no text partition %d", id, partition)
 		}
 		return newTextPort(r.text[partition]), nil
 	case abi.PortShuffleRead:
-		s := job.e.shuffles[id]
+		s := e.shuffles[id]
 		if s == nil || !s.complete || partition < 0 || partition >= len(s.parts) {
 			return nil, badArgument("shuffle %d has no partition %d to read", id, partition)
 		}
@@ -161,7 +155,7 @@ func (t *nativeTask) connect(kind abi.PortKind, id uint32, partition int) (nativ
 	result := t.stage.kind == abi.TaskResult
 	switch {
 	case kind == abi.PortShuffleWrite && !result:
-		return &shuffleWritePort{shuffle: job.e.shuffles[id]}, nil
+		return &shuffleWritePort{shuffle: e.shuffles[id]}, nil
 	case kind == abi.PortResult && result:
 		return &resultPort{task: t}, nil
 	case kind == abi.PortSink && result && job.sink != nil:
@@ -183,10 +177,12 @@ func (t *nativeTask) read(handle int64, buf []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if r, ok := p.(nativeReader); ok {
-		return r.read(buf)
+	r, ok := p.(nativeReader)
+	if !ok {
+		return 0, badArgument("port %d is an output", handle)
 	}
-	return 0, badArgument("port %d is an output", handle)
+	n, err := r.read(buf)
+	return n, t.note(err)
 }
 
 func (t *nativeTask) write(handle int64, b []byte) error {
@@ -194,10 +190,11 @@ func (t *nativeTask) write(handle int64, b []byte) error {
 	if err != nil {
 		return err
 	}
-	if w, ok := p.(nativeWriter); ok {
-		return w.write(b)
+	w, ok := p.(nativeWriter)
+	if !ok {
+		return badArgument("port %d is an input", handle)
 	}
-	return badArgument("port %d is an input", handle)
+	return t.note(w.write(b))
 }
 
 func (t *nativeTask) close(handle int64) error {
@@ -206,7 +203,7 @@ func (t *nativeTask) close(handle int64) error {
 		return err
 	}
 	if err := p.close(); err != nil {
-		return err // stays open, and is abandoned with the task
+		return t.note(err) // the port stays open, and is abandoned with the task
 	}
 	t.ports[handle] = nil
 	return nil

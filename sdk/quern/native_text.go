@@ -14,9 +14,9 @@ import (
 	"github.com/quern-project/quern/sdk/abi"
 )
 
-// A text source is planned by the engine's rule, so that a job has the same
-// partitions natively: files are taken in order, cut where a partition is full,
-// and share a partition when they are small.
+// A text source is planned by the engine's rule (see engine/source), so that a
+// job has the same partitions natively: files are taken in order, cut where a
+// partition is full, and share a partition when they are small.
 
 // textPiece is a range of one file. A line belongs to the piece in which its
 // first byte lies. A compressed file is always one piece.
@@ -38,10 +38,14 @@ func planText(d *abi.TextDesc, maxBytes int64) ([][]textPiece, error) {
 		}
 		files = append(files, found...)
 	}
-	if len(files) == 0 {
-		return nil, badArgument("read text: no path is given")
+	if len(d.Paths) == 0 {
+		return nil, badArgument("reading text: no path was given")
 	}
-	return dealOut(files, int64(max(d.MinPartitions, 2)), maxBytes), nil
+	minPartitions := d.MinPartitions
+	if minPartitions <= 0 {
+		minPartitions = 2
+	}
+	return dealOut(files, int64(minPartitions), maxBytes), nil
 }
 
 // dealOut cuts files into partitions.
@@ -76,126 +80,156 @@ func dealOut(files []textPiece, minPartitions, maxBytes int64) [][]textPiece {
 	return all
 }
 
-// findFiles lists what a path of the user stands for: a file, the files of a
-// folder, or what a pattern matches, in lexical order. * and ? match within a
-// name, [a-z] one character of it, and a name ** any number of folders. Hidden
-// files, whose names begin with "_" or ".", are left out unless they are asked
-// for.
+// findFiles lists what a path of the user stands for, in the order of the paths'
+// bytes: a file, all files in a folder and its folders, or all that a pattern
+// matches. * and ? match within a name, [a-z] one character of it, {a,b}
+// alternatives, and a name ** any number of folders. Names that begin with "_"
+// or "." are left out unless the path asks for them.
 func findFiles(path string) ([]textPiece, error) {
-	names := []string{path}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(path, `*?[`) {
-		if names, err = expand(path); err != nil {
-			return nil, fmt.Errorf("read text from %s: %w", path, err)
-		}
+	if path == "" {
+		return nil, badArgument("reading text: the path is empty")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading text: %w", err)
 	}
 	var files []textPiece
-	for _, name := range names {
-		info, err := os.Stat(name)
-		if err != nil {
-			return nil, fmt.Errorf("read text from %s: %w", path, err)
-		}
-		if !info.IsDir() {
-			if files, err = addFile(files, name, info); err != nil {
-				return nil, err
-			}
+	if _, err = os.Stat(path); errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(path, "*?[{") {
+		err = matchAll(&files, path)
+	} else { // a name with brackets in it is a name first
+		err = addFiles(&files, path, nil)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case len(files) == 0:
+		return nil, fmt.Errorf("reading %s: no file matches; names that begin with _ or . do not count", path)
+	}
+	slices.SortFunc(files, func(a, b textPiece) int { return strings.Compare(a.path, b.path) })
+	return slices.Compact(files), nil
+}
+
+// addFiles adds a file, or all files in a folder and its folders. Links are
+// followed, but not back to one of the folders above.
+func addFiles(files *[]textPiece, path string, above []fs.FileInfo) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return readingError(path, err)
+	}
+	if !info.IsDir() {
+		return addFile(files, path, info)
+	}
+	if slices.ContainsFunc(above, func(a fs.FileInfo) bool { return os.SameFile(a, info) }) {
+		return nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return readingError(path, err)
+	}
+	above = append(above, info)
+	for _, e := range entries {
+		if hidden(e.Name()) {
 			continue
 		}
-		entries, err := os.ReadDir(name)
-		if err != nil {
-			return nil, fmt.Errorf("read text from %s: %w", path, err)
-		}
-		for _, entry := range entries {
-			in := filepath.Join(name, entry.Name())
-			if hidden(entry.Name()) {
-				continue
-			}
-			info, err := os.Stat(in)
-			if err != nil {
-				return nil, fmt.Errorf("read text from %s: %w", path, err)
-			}
-			if info.IsDir() {
-				continue
-			}
-			if files, err = addFile(files, in, info); err != nil {
-				return nil, err
-			}
+		if err := addFiles(files, filepath.Join(path, e.Name()), above); err != nil {
+			return err
 		}
 	}
-	if len(files) == 0 {
-		return nil, fmt.Errorf("read text from %s: no file matches", path)
+	return nil
+}
+
+func addFile(files *[]textPiece, path string, info fs.FileInfo) error {
+	suffix := strings.ToLower(filepath.Ext(path))
+	switch {
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("reading %s: it is neither a file nor a folder", path)
+	case suffix == ".zst":
+		return fmt.Errorf("reading %s: zstd is not available natively, "+
+			"because the SDK uses the standard library alone: use quern run, or gzip", path)
 	}
-	return files, nil
+	*files = append(*files, textPiece{path: path, length: info.Size(), gzip: suffix == ".gz"})
+	return nil
+}
+
+// readingError names the path once.
+func readingError(path string, err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		err = p.Err
+	}
+	return fmt.Errorf("reading %s: %w", path, err)
 }
 
 func hidden(name string) bool { return name[0] == '_' || name[0] == '.' }
 
-func addFile(files []textPiece, name string, info fs.FileInfo) ([]textPiece, error) {
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("read text from %s: it is not a regular file", name)
-	}
-	suffix := strings.ToLower(filepath.Ext(name))
-	if suffix == ".zst" {
-		return nil, fmt.Errorf("read text from %s: zstd is not available natively, "+
-			"because the SDK uses the standard library alone: use quern run, or gzip", name)
-	}
-	return append(files, textPiece{path: name, length: info.Size(), gzip: suffix == ".gz"}), nil
-}
-
-// expand lists the names that match a pattern, in lexical order.
-func expand(pattern string) ([]string, error) {
+// matchAll adds the files that a pattern matches.
+func matchAll(files *[]textPiece, pattern string) error {
 	if _, err := filepath.Match(pattern, ""); err != nil {
-		return nil, err
+		return readingError(pattern, err)
 	}
-	pattern = filepath.Clean(pattern)
-	root := filepath.VolumeName(pattern)
-	rest := pattern[len(root):]
-	if strings.HasPrefix(rest, string(filepath.Separator)) {
-		root += string(filepath.Separator)
-		rest = rest[1:]
+	root := filepath.VolumeName(pattern) + string(filepath.Separator)
+	for _, p := range alternatives(pattern[len(root):]) {
+		if err := match(files, root, strings.Split(p, string(filepath.Separator))); err != nil {
+			return err
+		}
 	}
-	found := map[string]bool{}
-	match(root, strings.Split(rest, string(filepath.Separator)), found)
-	names := make([]string, 0, len(found))
-	for name := range found {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names, nil
+	return nil
 }
 
-// match adds what the parts of a pattern match below folder. Folders that
-// cannot be read match nothing, as in a shell.
-func match(folder string, parts []string, found map[string]bool) {
-	if len(parts) == 0 {
-		found[folder] = true
-		return
+// alternatives writes a pattern out for each choice of its {a,b}.
+func alternatives(pattern string) []string {
+	before, rest, open := strings.Cut(pattern, "{")
+	choices, after, shut := strings.Cut(rest, "}")
+	if !open || !shut {
+		return []string{pattern}
 	}
-	part := parts[0]
-	if !strings.ContainsAny(part, `*?[`) {
-		name := filepath.Join(folder, part)
-		if _, err := os.Stat(name); err == nil {
-			match(name, parts[1:], found)
+	var all []string
+	for choice := range strings.SplitSeq(choices, ",") {
+		all = append(all, alternatives(before+choice+after)...)
+	}
+	return all
+}
+
+// match adds what the parts of a pattern match in folder, which exists. What is
+// missing matches nothing.
+func match(files *[]textPiece, folder string, parts []string) error {
+	if len(parts) == 0 {
+		return addFiles(files, folder, nil)
+	}
+	part, rest := parts[0], parts[1:]
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return err
+	}
+	if !strings.ContainsAny(part, "*?[") {
+		path := filepath.Join(folder, part)
+		if _, err := os.Stat(path); err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			return readingError(path, err)
 		}
-		return
+		return match(files, path, rest)
 	}
 	if part == "**" {
-		match(folder, parts[1:], found)
+		if err := match(files, folder, rest); err != nil {
+			return err
+		}
 	}
-	if folder == "" {
-		folder = "."
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return readingError(folder, err)
 	}
-	entries, _ := os.ReadDir(folder)
-	for _, entry := range entries {
-		name := filepath.Join(folder, entry.Name())
-		if hidden(entry.Name()) && part[0] != entry.Name()[0] {
+	for _, e := range entries {
+		name, then := e.Name(), rest
+		matches, _ := filepath.Match(part, name) // the pattern has been checked
+		if part == "**" {
+			matches, then = e.IsDir(), parts // any number of folders
+		}
+		if !matches || hidden(name) && part[0] != name[0] {
 			continue
 		}
-		if part == "**" {
-			if entry.IsDir() {
-				match(name, parts, found)
-			}
-		} else if ok, _ := filepath.Match(part, entry.Name()); ok {
-			match(name, parts[1:], found)
+		if err := match(files, filepath.Join(folder, name), then); err != nil {
+			return err
 		}
 	}
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,54 +55,85 @@ func TestTextPathsStandForFiles(t *testing.T) {
 		"other/a.log": "l", "[odd].txt": "o",
 	})
 	for path, want := range map[string][]string{
-		"in/a.txt":    {"in/a.txt"},
-		"in":          {"in/a.txt", "in/b.txt"},
-		"in/":         {"in/a.txt", "in/b.txt"},
-		"./in/*.txt":  {"in/a.txt", "in/b.txt"},
-		"in/*":        {"in/a.txt", "in/b.txt", "in/sub/c.txt"},
-		"in/_*":       {"in/_SUCCESS"},
-		"*/a.*":       {"in/a.txt", "other/a.log"},
-		"in/**/*.txt": {"in/a.txt", "in/b.txt", "in/sub/c.txt", "in/sub/deep/d.txt"},
-		"**/d.txt":    {"in/sub/deep/d.txt"},
-		"in/[b-z].*":  {"in/b.txt"},
-		"[odd].txt":   {"[odd].txt"},
+		"in/a.txt":                   {"in/a.txt"},
+		"in":                         {"in/a.txt", "in/b.txt", "in/sub/c.txt", "in/sub/deep/d.txt"},
+		"in/":                        {"in/a.txt", "in/b.txt", "in/sub/c.txt", "in/sub/deep/d.txt"},
+		"./in/*.txt":                 {"in/a.txt", "in/b.txt"},
+		"in/*":                       {"in/a.txt", "in/b.txt", "in/sub/c.txt", "in/sub/deep/d.txt"},
+		"in/**":                      {"in/a.txt", "in/b.txt", "in/sub/c.txt", "in/sub/deep/d.txt"},
+		"{other,in/sub}/*.{log,txt}": {"in/sub/c.txt", "other/a.log"},
+		"in/_*":                      {"in/_SUCCESS"},
+		"*/a.*":                      {"in/a.txt", "other/a.log"},
+		"in/**/*.txt":                {"in/a.txt", "in/b.txt", "in/sub/c.txt", "in/sub/deep/d.txt"},
+		"**/d.txt":                   {"in/sub/deep/d.txt"},
+		"in/[b-z].*":                 {"in/b.txt"},
+		"[odd].txt":                  {"[odd].txt"},
 	} {
 		t.Run(path, func(t *testing.T) {
 			files, err := findFiles(path)
 			if err != nil {
 				t.Fatal(err)
 			}
+			here, err := os.Getwd()
+			if err != nil {
+				t.Fatal(err)
+			}
 			var got []string
 			for _, f := range files {
-				got = append(got, filepath.ToSlash(f.path))
+				name, err := filepath.Rel(here, f.path)
+				if err != nil {
+					t.Error(err)
+				}
+				got = append(got, filepath.ToSlash(name))
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error("files (-want +got):\n" + diff)
 			}
-			absolute, err := filepath.Abs(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if files, err = findFiles(absolute); err != nil || len(files) != len(want) {
-				t.Errorf("as an absolute path: %d files and error %v, want %d files", len(files), err, len(want))
+			if again, err := findFiles(filepath.Join(here, path)); err != nil || !slices.Equal(again, files) {
+				t.Errorf("as an absolute path: %v and error %v, want the same", again, err)
 			}
 		})
+	}
+}
+
+func TestFoldersAreFollowedThroughLinksOnce(t *testing.T) {
+	writeFiles(t, map[string]string{"in/a": "a", "elsewhere/b": "b"})
+	for link, to := range map[string]string{"in/file": "a", "in/folder": "../elsewhere", "elsewhere/back": "../in"} {
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, err := findFiles("in")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range files {
+		got = append(got, filepath.Base(f.path))
+	}
+	if want := []string{"a", "file", "b"}; !slices.Equal(got, want) {
+		t.Errorf("files %v, want %v", got, want)
 	}
 }
 
 func TestTextPathsThatStandForNothingAreNamed(t *testing.T) {
 	writeFiles(t, map[string]string{"data.zst": "x", "empty/_SUCCESS": "", "in/a": ""})
 	for path, want := range map[string]string{
-		"missing.txt": "missing.txt",
-		"missing/*":   "read text from missing/*: no file matches",
-		"empty":       "read text from empty: no file matches",
+		"":            "the path is empty",
+		"missing.txt": "missing.txt: no such file",
+		"missing/*":   "missing/*: no file matches",
+		"in/a/*":      "in/a/*: not a directory",
+		"empty":       "empty: no file matches",
 		"in/[":        "syntax error in pattern",
-		"data.zst":    "use quern run",
-		"in/a/b":      "in/a/b",
+		"data.zst":    "data.zst: zstd is not available natively",
+		"in/a/b":      "in/a/b: not a directory",
 	} {
-		if _, err := findFiles(path); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: error %v, want one with %q", path, err, want)
+		if _, err := findFiles(path); err == nil || !strings.Contains(filepath.ToSlash(err.Error()), want) {
+			t.Errorf("%q: error %v, want one with %q", path, err, want)
 		}
+	}
+	if _, err := planText(&abi.TextDesc{}, 1); err == nil || !strings.Contains(err.Error(), "no path was given") {
+		t.Errorf("no path at all: error %v", err)
 	}
 }
 
@@ -132,6 +164,10 @@ func TestSmallFilesShareAPartitionAndLargeOnesAreCut(t *testing.T) {
 		"compressed files whole": {
 			[]textPiece{plain("a", 1), zipped("b", 9), zipped("c", 2), plain("d", 3)}, 1, 4,
 			[][]textPiece{{piece("a", 0, 1), zipped("b", 9)}, {zipped("c", 2), piece("d", 0, 2)}, {piece("d", 2, 1)}},
+		},
+		"one partition where one is enough": {
+			[]textPiece{plain("a", 7)}, 1, 100,
+			[][]textPiece{{piece("a", 0, 7)}},
 		},
 		"one partition for empty files": {
 			[]textPiece{plain("a", 0), plain("b", 0)}, 2, 4,
@@ -183,8 +219,11 @@ func readLines(pieces []textPiece, bufferSize int) ([]string, error) {
 func splitLines(text string) []string {
 	lines := []string{}
 	for text != "" {
-		line, rest, _ := strings.Cut(text, "\n")
-		lines = append(lines, strings.TrimSuffix(line, "\r"))
+		line, rest, ended := strings.Cut(text, "\n")
+		if ended {
+			line = strings.TrimSuffix(line, "\r")
+		}
+		lines = append(lines, line)
 		text = rest
 	}
 	return lines
@@ -268,6 +307,15 @@ func TestAFileThatIsGoneIsNamed(t *testing.T) {
 	_, err := readLines([]textPiece{{path: "gone.txt", length: 1}}, 100)
 	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "gone.txt") {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestAFileThatHasBecomeShorterIsNamed(t *testing.T) {
+	writeFiles(t, map[string]string{"shrunk.txt": "one\ntwo\n"})
+	for _, p := range []textPiece{{path: "shrunk.txt", length: 20}, {path: "shrunk.txt", offset: 20, length: 5}} {
+		if _, err := readLines([]textPiece{p}, 100); err == nil || !strings.Contains(err.Error(), "shrunk.txt: it had") {
+			t.Errorf("error %v", err)
+		}
 	}
 }
 
