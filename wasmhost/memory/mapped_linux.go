@@ -16,6 +16,8 @@ type mapped struct {
 	accessible int64  // bytes from the start that can be read and written
 	places     []uint32
 	fd         int // of the file that places speak of
+	src        Source
+	dirty      *dirtyPages // nil: unknown
 }
 
 // growth is the step in bytes by which addresses are made accessible.
@@ -26,7 +28,7 @@ func newMapped(max int64) (backing, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &mapped{all: all}, nil
+	return &mapped{all: all, dirty: newDirtyPages()}, nil
 }
 
 func (m *mapped) grow(size int64) ([]byte, error) {
@@ -77,6 +79,7 @@ func (m *mapped) load(src Source, used int64) ([]byte, error) {
 		}
 	}
 	m.places = append(m.places[:0], places...)
+	m.src = src
 	return b, nil
 }
 
@@ -111,11 +114,41 @@ func (m *mapped) remap(first, n int, place uint32, fd int) error {
 }
 
 func (m *mapped) reload(used int64) ([]byte, error) {
-	if err := m.drop(used); err != nil {
-		return nil, err
+	if !m.writeBack(used) {
+		if err := m.drop(used); err != nil {
+			return nil, err
+		}
 	}
 	n := len(m.places) * PageSize
 	return m.all[:n:n], nil
+}
+
+// writeBack gives the pages of the first used bytes that were written the content
+// that they had. It answers false if that is not possible or not worth while.
+func (m *mapped) writeBack(used int64) bool {
+	if m.dirty == nil {
+		return false
+	}
+	regions, ok := m.dirty.find(m.all[:used])
+	if !ok {
+		return false
+	}
+	base := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(m.all))))
+	for _, r := range regions {
+		for at, end := r.start-base, r.end-base; at < end; at += smallPage {
+			to := m.all[at : at+smallPage]
+			var from []byte
+			if i := int(at / PageSize); i < len(m.places) {
+				from = m.src.Page(i)
+			}
+			if from == nil {
+				clear(to)
+			} else {
+				copy(to, from[at%PageSize:])
+			}
+		}
+	}
+	return true
 }
 
 // drop throws away what was written to the first used bytes.
@@ -134,6 +167,9 @@ func (m *mapped) close() error {
 		return nil
 	}
 	err := unix.Munmap(m.all)
-	m.all, m.places, m.accessible = nil, nil, 0
+	if m.dirty != nil {
+		err = errors.Join(err, m.dirty.close())
+	}
+	*m = mapped{}
 	return err
 }

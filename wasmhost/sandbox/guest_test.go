@@ -116,7 +116,7 @@ func newWorld(t testing.TB, wasm []byte, change ...func(*Options)) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Functions: testFunctions, Images: store, Warn: func(s string) { t.Log(s) }}
+	o := Options{Functions: testFunctions, Images: store, CacheDir: sharedCache, Compiler: compiler(), Warn: func(s string) { t.Log(s) }}
 	for _, f := range change {
 		f(&o)
 	}
