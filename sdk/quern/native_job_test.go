@@ -302,7 +302,7 @@ func TestATaskThatDoesNotEndAsItShouldFails(t *testing.T) {
 				_, err := t.open(abi.PortResult, id, 0)
 				return err
 			},
-			"without closing its output port",
+			"without opening and closing its output port",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -316,6 +316,19 @@ func TestATaskThatDoesNotEndAsItShouldFails(t *testing.T) {
 				t.Error("the task is still there")
 			}
 		})
+	}
+}
+
+func TestATaskMustDeliverWhatItsStageIsFor(t *testing.T) {
+	t.Chdir(t.TempDir())
+	w := newWorld(t, nil)
+	w.task = func(*nativeTask, abi.TaskKind, uint32, int) error { return nil }
+	w.define(abi.RDDDesc{ID: 1, Partitions: 1})
+	w.define(abi.RDDDesc{ID: 2, Deps: shuffleDep(1, 1, 1)})
+	for name, job := range map[string]abi.JobDesc{"shuffle": {RDD: 2}, "file": {RDD: 1, Sink: &abi.SinkDesc{Path: "out"}}} {
+		if _, err := w.collect(job); err == nil || !strings.Contains(err.Error(), "without opening and closing") {
+			t.Errorf("%s: error %v", name, err)
+		}
 	}
 }
 
@@ -631,7 +644,7 @@ func TestAnExistingTargetIsRefusedAndStaysAsItIs(t *testing.T) {
 	if len(w.ran) > 0 {
 		t.Errorf("ran %v before refusing", w.ran)
 	}
-	// Somebody else may make it while the job runs.
+	// Somebody else may make one while the job runs.
 	w.task = func(t *nativeTask, kind abi.TaskKind, id uint32, partition int) error {
 		return errors.Join(os.Mkdir("late", 0o777), saveNumbers(t, kind, id, partition))
 	}

@@ -41,7 +41,7 @@ func (j *nativeJob) runTask(s *nativeStage, partition int) (*nativeTask, error) 
 	<-done
 	native.task.Store(nil)
 	if err := t.end(code); err != nil {
-		return nil, fmt.Errorf("%s failed: stage %d%s partition %d failed: %w", j, s.id, s.where, partition, err)
+		return nil, fmt.Errorf("%s failed: stage %d%s partition %d failed: %v", j, s.id, s.where, partition, err)
 	}
 	return t, nil
 }
@@ -50,11 +50,11 @@ func (j *nativeJob) runTask(s *nativeStage, partition int) (*nativeTask, error) 
 func (t *nativeTask) end(code int64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	open := false
+	undelivered := !t.wrote && (t.stage.kind == abi.TaskShuffle || t.job.sink != nil)
 	for _, p := range t.ports {
 		if p != nil {
 			_, writes := p.(nativeWriter)
-			open = open || writes
+			undelivered = undelivered || writes
 			p.abandon()
 		}
 	}
@@ -65,8 +65,8 @@ func (t *nativeTask) end(code int64) error {
 		return errors.New(t.failText)
 	case code != 0:
 		return fmt.Errorf("the task entry answered %d and gave no reason", code)
-	case open:
-		return errors.New("the task ended without closing its output port")
+	case undelivered:
+		return errors.New("the task ended without opening and closing its output port")
 	}
 	return nil
 }
