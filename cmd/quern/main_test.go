@@ -1,0 +1,98 @@
+package main
+
+import (
+	"encoding/hex"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain makes the test binary a stand-in for quern, for the scripts and for
+// the child processes that quern starts.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"quern": main})
+}
+
+// TestScripts runs the command lines in testdata/scripts, each a chapter of
+// what the command line does.
+func TestScripts(t *testing.T) {
+	goEnv := goEnvForScripts(t)
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/scripts",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Vars = append(env.Vars, goEnv...)
+			env.Setenv("HOME", filepath.Join(env.WorkDir, ".home"))
+			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, ".cache"))
+			quern, err := exec.LookPath("quern")
+			if err != nil {
+				return err
+			}
+			env.Setenv("QUERN_BIN", filepath.Dir(quern))
+			// Whatever is built here is built without a network.
+			env.Setenv("GOPROXY", "off")
+			env.Setenv("GOFLAGS", "-mod=mod")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits,
+			"hex":   writeHex,
+		},
+	})
+}
+
+// goEnvForScripts lets the scripts share the caches and the toolchain of the
+// Go that runs the test: everything else would have to be compiled anew.
+func goEnvForScripts(t *testing.T) []string {
+	names := []string{"GOCACHE", "GOMODCACHE", "GOROOT", "GOTOOLCHAIN"}
+	out, err := exec.Command("go", append([]string{"env"}, names...)...).Output()
+	if err != nil {
+		t.Fatalf("go env: %v", err)
+	}
+	lines := strings.Split(strings.TrimRight(string(out), "\n"), "\n")
+	if len(lines) != len(names) {
+		t.Fatalf("go env printed %q", out)
+	}
+	for i := range lines {
+		lines[i] = names[i] + "=" + lines[i]
+	}
+	return lines
+}
+
+// exits runs a command and checks its exit code: "exits 2 quern run".
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND [ARGS...]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	code := 0
+	err = ts.Exec(args[1], args[2:]...)
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		code = exit.ExitCode()
+	case err != nil:
+		ts.Fatalf("%v", err)
+	}
+	if code != want {
+		ts.Fatalf("exit code %d, want %d\nstdout: %s\nstderr: %s", code, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+	}
+}
+
+// writeHex writes bytes to a file: "hex FILE 0061 736d".
+func writeHex(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: hex FILE BYTES...")
+	}
+	data, err := hex.DecodeString(strings.Join(args[1:], ""))
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), data, 0o666))
+}
