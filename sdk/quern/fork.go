@@ -1,0 +1,109 @@
+package quern
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+)
+
+// forks says whether tasks run in copies of the driver's memory. On the native
+// platform they run in the driver's process.
+const forks = runtime.GOOS == "wasip1"
+
+// fork is what a clone must know of the driver to tell goroutines apart. The
+// driver notes it right before each job, so that every image has it.
+var fork struct {
+	caller atomic.Uint64 // the goroutine that runs the job, and in a clone the task
+	newest atomic.Uint64 // the newest goroutine: ids ascend, as a guest has one processor
+}
+
+// noteFork is called right before a job is run.
+func noteFork() {
+	if !forks {
+		return
+	}
+	fork.caller.Store(goroutineID())
+	newest := make(chan uint64)
+	go func() { newest <- goroutineID() }()
+	fork.newest.Store(<-newest)
+}
+
+// checkDriver refuses what belongs to the driver when it is called inside a
+// task. A clone has the driver's other goroutines, too, but they must not act
+// there: one that gets here is parked for good.
+func checkDriver(op, site string) error {
+	t := registry.task.Load()
+	if t == nil {
+		return nil
+	}
+	if forks {
+		if id := goroutineID(); id != fork.caller.Load() && id <= fork.newest.Load() {
+			select {}
+		}
+	} else if !t.owns(goroutineStack()) {
+		return nil // a goroutine of the driver beside the task
+	}
+	return fmt.Errorf("%s at %s: %w: transformations and actions belong to the driver. "+
+		"Run the action before, keep its result in a variable, and use the variable in the closure", op, site, ErrInTask)
+}
+
+// goroutineStack is the calling goroutine's stack as text. It is slow, and used
+// only where something is wrong or about to be slow anyway.
+func goroutineStack() []byte {
+	buf := make([]byte, 16<<10)
+	return buf[:runtime.Stack(buf, false)]
+}
+
+// goroutineID is the calling goroutine's number.
+func goroutineID() uint64 {
+	var buf [64]byte
+	return leadingID(buf[:runtime.Stack(buf[:], false)])
+}
+
+// leadingID reads the number from a stack's first line, "goroutine 7 [running]:".
+func leadingID(stack []byte) uint64 {
+	_, rest, _ := bytes.Cut(stack, []byte("goroutine "))
+	digits, _, _ := bytes.Cut(rest, []byte(" "))
+	id, _ := strconv.ParseUint(string(digits), 10, 64)
+	return id
+}
+
+// owns says whether a goroutine, given by its stack, is the task's own or was
+// started by it, directly or not. A parent that has ended ends the search.
+func (t *task) owns(stack []byte) bool {
+	all := map[uint64][]byte{}
+	for range 100 {
+		if leadingID(stack) == t.goroutine {
+			return true
+		}
+		_, rest, ok := bytes.Cut(stack, []byte("\ncreated by "))
+		if !ok {
+			return false
+		}
+		_, rest, _ = bytes.Cut(rest, []byte(" in "))
+		parent := leadingID(rest)
+		if parent == t.goroutine {
+			return true
+		}
+		if len(all) == 0 {
+			for _, s := range bytes.Split(allStacks(), []byte("\n\n")) {
+				all[leadingID(s)] = s
+			}
+		}
+		if stack = all[parent]; stack == nil {
+			return false
+		}
+	}
+	return false
+}
+
+func allStacks() []byte {
+	for size := 256 << 10; ; size *= 2 {
+		buf := make([]byte, size)
+		if n := runtime.Stack(buf, true); n < size {
+			return buf[:n]
+		}
+	}
+}
