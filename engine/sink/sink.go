@@ -62,7 +62,8 @@ func (e *ExistsError) Error() string {
 	return fmt.Sprintf("saving to %s: it exists already, and output never replaces anything: remove it, or save elsewhere", e.Path)
 }
 
-// Begin makes the target and what attempts need in it. It answers an
+// Begin makes the target, whose path must be absolute and clean, and what
+// attempts need in it. It answers an
 // [ExistsError], or an error of package files; nothing is left behind then.
 func Begin(g *files.Grants, s msg.Sink) error {
 	if _, err := suffix(s); err != nil {
@@ -76,9 +77,13 @@ func Begin(g *files.Grants, s msg.Sink) error {
 		return existsError(g, s)
 	}
 	made, err := g.MakeFolder(s.Path)
-	if err == nil {
-		err = g.Mkdir(filepath.Join(s.Path, temporary))
+	if err != nil {
+		if exists, _ := g.Exists(s.Path); exists {
+			return existsError(g, s) // another job was quicker
+		}
+		return errors.Join(fmt.Errorf("saving to %s: %w", s.Path, err), g.RemoveEmpty(filepath.Dir(s.Path), made))
 	}
+	err = g.Mkdir(filepath.Join(s.Path, temporary))
 	if err == nil {
 		err = g.Mkdir(attempts(s))
 	}

@@ -6,7 +6,6 @@ import (
 	"io"
 
 	"github.com/quern-project/quern/engine/files"
-	"github.com/quern-project/quern/sdk/abi"
 )
 
 // DataError is a compressed file that cannot be unpacked.
@@ -42,11 +41,12 @@ func (e *ChangedError) Error() string {
 type LongLineError struct {
 	Path   string
 	Offset int64 // where it begins in the text, unpacked
+	Limit  int   // abi.MaxRecord
 }
 
 func (e *LongLineError) Error() string {
 	return fmt.Sprintf("reading %s: the line that begins at byte %d of the text is longer than %d bytes, the most that a record may have",
-		e.Path, e.Offset, abi.MaxRecord)
+		e.Path, e.Offset, e.Limit)
 }
 
 // explain says what an error of reading the present piece means.

@@ -68,8 +68,8 @@ const (
 	// beyondSize is how much is read at once beyond a piece's end, to find the
 	// end of its last line.
 	beyondSize = 16 << 10
-	// maxLine is the longest stretch of text that may be one record: with "\r\n".
-	maxLine = abi.MaxRecord + 2
+	// longest is the longest stretch of text that may be one record: with "\r\n".
+	longest = abi.MaxRecord + 2
 )
 
 // Reader reads the lines of one partition. It belongs to one goroutine and must
@@ -80,6 +80,8 @@ type Reader struct {
 	opener *files.Opener
 	pieces []msg.Piece // not begun yet
 	err    error       // what Next answers from now on
+	// longest is the longest line with its end, in bytes.
+	longest int
 
 	// The piece that is being read.
 	open bool
@@ -105,7 +107,7 @@ type Reader struct {
 // buffers come from mem. When ctx ends, Next answers its cause. Files are opened
 // when it is their turn.
 func Open(ctx context.Context, g *files.Grants, mem Memory, pieces []msg.Piece) *Reader {
-	return &Reader{ctx: ctx, mem: mem, opener: g.Opener(), pieces: pieces}
+	return &Reader{ctx: ctx, mem: mem, opener: g.Opener(), pieces: pieces, longest: longest}
 }
 
 // Bytes is how many bytes of files were read, as they are on disk. It is a
@@ -320,10 +322,10 @@ func (r *Reader) room() error {
 	case size == 0:
 		size = bufferSize
 	case left == size:
-		if left >= maxLine {
-			return &LongLineError{Path: r.path, Offset: r.pos}
+		if left >= r.longest {
+			return &LongLineError{Path: r.path, Offset: r.pos, Limit: r.longest - 2}
 		}
-		size = min(2*size, maxLine)
+		size = min(2*size, r.longest)
 	case size > bufferSize && left < bufferSize/2:
 		size = bufferSize
 	}
