@@ -22,10 +22,10 @@ type logHandler struct {
 	out io.Writer
 }
 
-// newLog returns the log of a command on out. It has warnings and errors, and
-// everything when verbose.
+// newLog returns the log of a command on out. What the engine does in detail is
+// only in it when verbose.
 func newLog(out io.Writer, verbose bool) *slog.Logger {
-	h := &logHandler{level: slog.LevelWarn, mu: new(sync.Mutex), out: out}
+	h := &logHandler{level: slog.LevelInfo, mu: new(sync.Mutex), out: out}
 	if verbose {
 		h.level, h.times = slog.LevelDebug, true
 	}

@@ -10,10 +10,12 @@ import (
 func TestLogLinesAreForPeople(t *testing.T) {
 	var out bytes.Buffer
 	log := newLog(&out, false)
-	log.Info("not shown")
+	log.Debug("not shown")
+	log.Info("printed by a task", "task", "0.0")
 	log.Warn("task failed", "stage", "1.0", "partition", 3, "cause", "no space left")
 	log.With("job", 7).WithGroup("task").Error("gone", slog.Group("where", "host", "a"), "empty", "")
-	want := "WARN task failed stage=1.0 partition=3 cause=\"no space left\"\n" +
+	want := "INFO printed by a task task=0.0\n" +
+		"WARN task failed stage=1.0 partition=3 cause=\"no space left\"\n" +
 		"ERROR gone job=7 task.where.host=a task.empty=\"\"\n"
 	if out.String() != want {
 		t.Errorf("log is\n%s, want\n%s", out.String(), want)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"os"
@@ -16,7 +18,7 @@ import (
 // TestMain makes the test binary a stand-in for quern, for the scripts and for
 // the child processes that quern starts.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"quern": main})
+	testscript.Main(m, map[string]func(){"quern": main, "stubborn": stubborn})
 }
 
 // TestScripts runs the command lines in testdata/scripts, each a chapter of
@@ -35,7 +37,7 @@ func TestScripts(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			env.Setenv("QUERN_BIN", filepath.Dir(quern))
+			env.Setenv("ONLY_QUERN", filepath.Dir(quern))
 			// Whatever is built here is built without a network.
 			env.Setenv("GOPROXY", "off")
 			env.Setenv("GOFLAGS", "-mod=mod")
@@ -44,6 +46,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits,
 			"hex":   writeHex,
+			"bomb":  writeBomb,
 		},
 	})
 }
@@ -95,4 +98,36 @@ func writeHex(ts *testscript.TestScript, neg bool, args []string) {
 	data, err := hex.DecodeString(strings.Join(args[1:], ""))
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), data, 0o666))
+}
+
+// writeBomb writes a module of a few hundred KiB that would keep a compiler
+// busy: one function with thousands of locals that live across thousands of
+// nested loops.
+func writeBomb(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: bomb FILE")
+	}
+	const locals, loops = 15_000, 15_000
+	body := []byte{1}
+	body = binary.AppendUvarint(body, locals)
+	body = append(body, 0x7e) // i64
+	for i := range uint64(loops) {
+		body = append(body, 0x03, 0x40) // loop
+		for j := range uint64(4) {
+			body = append(body, 0x20) // local.get
+			body = binary.AppendUvarint(body, (i*7+j*3)%locals)
+			body = append(body, 0x21) // local.set
+			body = binary.AppendUvarint(body, (i*5+j)%locals)
+		}
+	}
+	body = append(body, bytes.Repeat([]byte{0x0b}, loops+1)...) // end
+	code := binary.AppendUvarint([]byte{1}, uint64(len(body)))
+	code = append(code, body...)
+	wasm := []byte("\x00asm\x01\x00\x00\x00" +
+		"\x01\x04\x01\x60\x00\x00" + // type () -> ()
+		"\x03\x02\x01\x00") // one function of it
+	wasm = append(wasm, 0x0a)
+	wasm = binary.AppendUvarint(wasm, uint64(len(code)))
+	wasm = append(wasm, code...)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), wasm, 0o666))
 }

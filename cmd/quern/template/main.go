@@ -28,7 +28,7 @@ func run(paths []string) error {
 	if err != nil {
 		return err
 	}
-	top, err := topWords(ctx, 10, paths...)
+	top, err := topWords(ctx, paths, 10)
 	if err != nil {
 		return err
 	}
@@ -40,8 +40,8 @@ func run(paths []string) error {
 
 // topWords returns the n most frequent words, the most frequent one first and
 // words that are equally frequent in the order of the alphabet.
-func topWords(ctx *quern.Context, n int, paths ...string) ([]quern.Pair[string, int64], error) {
-	return ctx.TextFile(paths...).
+func topWords(ctx *quern.Context, paths []string, n int) ([]quern.Pair[string, int64], error) {
+	return ctx.TextFiles(paths).
 		FlatMap(words).
 		MapToPair(func(word string) (string, int64) { return word, 1 }).
 		ReduceByKey(func(a, b int64) int64 { return a + b }).

@@ -14,7 +14,7 @@ func TestTopWords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := topWords(ctx, 3, "input.txt")
+	got, err := topWords(ctx, []string{"input.txt"}, 3)
 	if err != nil {
 		t.Fatal(err)
 	}

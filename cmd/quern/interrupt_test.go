@@ -1,0 +1,129 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// stubborn is a program that is told of the first Ctrl-C and goes on.
+func stubborn() {
+	ctx, _ := interruptible(context.Background(), os.Stderr)
+	fmt.Println("ready")
+	<-ctx.Done()
+	fmt.Println(context.Cause(ctx))
+	select {}
+}
+
+func TestSecondInterruptLeavesAtOnce(t *testing.T) {
+	p := startProcess(t, "", "stubborn")
+	p.expect("ready")
+	p.interrupt()
+	p.expect("interrupted")
+	p.interrupt()
+	if code := p.exitCode(); code != exitInterrupted {
+		t.Errorf("exit code %d, want %d; stderr: %s", code, exitInterrupted, p.stderr.String())
+	}
+}
+
+func TestInterruptEndsAJobThatLoopsForEver(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "endless")
+	if err := newProject(&console{out: new(bytes.Buffer)}, dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(endlessJob), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	p := startProcess(t, dir, "quern", "run", "--master", "local[2]", ".")
+	p.expect("running for ever")
+	p.interrupt()
+	if code := p.exitCode(); code != exitInterrupted {
+		t.Errorf("exit code %d, want %d", code, exitInterrupted)
+	}
+	if got := p.stderr.String(); !strings.Contains(got, "quern run: interrupted\n") {
+		t.Errorf("stderr is %q", got)
+	}
+}
+
+const endlessJob = `package main
+
+import (
+	"fmt"
+
+	"github.com/quern-project/quern/sdk/quern"
+)
+
+func main() {
+	ctx, err := quern.NewContext()
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("running for ever")
+	n, err := ctx.Range(0, 8, 1).Map(func(i int64) int64 {
+		for {
+			i++
+		}
+	}).Count()
+	fmt.Println(n, err)
+}
+`
+
+// process is a running command whose standard output is read line by line.
+type process struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	stdout *bufio.Scanner
+	stderr bytes.Buffer
+}
+
+func startProcess(t *testing.T, dir string, name string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, cmd: exec.Command(name, args...)}
+	p.cmd.Dir = dir
+	p.cmd.Stderr = &p.stderr
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.stdout = bufio.NewScanner(out)
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.cmd.Process.Kill() })
+	return p
+}
+
+// expect reads one line.
+func (p *process) expect(want string) {
+	p.t.Helper()
+	if !p.stdout.Scan() || p.stdout.Text() != want {
+		p.t.Fatalf("stdout has the line %q, want %q; stderr: %s", p.stdout.Text(), want, p.stderr.String())
+	}
+}
+
+func (p *process) interrupt() {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *process) exitCode() int {
+	p.t.Helper()
+	err := p.cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		p.t.Fatal(err)
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
