@@ -4,11 +4,10 @@ import "fmt"
 
 // body is a function body that has been decoded.
 type body struct {
-	start, code, end int // in the file: local declarations, first instruction, end
-	points           int // in parsed.points, where the body's begin
-	pointsEnd        int
-	locals           int // parameters included
-	bulk             bool
+	start, code, end int  // in the file: local declarations, first instruction, end
+	edits, editsEnd  int  // the body's, in parsed.edits
+	locals           int  // parameters included
+	scratch          bool // safepoints need one more local, see edit
 	work             int64
 	size             int // with safepoints, see rewriter
 }
@@ -16,8 +15,9 @@ type body struct {
 // frame is a block that is open.
 type frame struct {
 	op    byte
-	point int32 // of a loop, index in parsed.points
-	cost  int   // where the block began
+	added int // blocks that the rewriting adds around this one and those outside
+	edit  int // of a loop, index in parsed.edits
+	cost  int // of the body where the block begins
 }
 
 // decoder decodes the bodies of a module one after the other.
@@ -44,9 +44,9 @@ func (m *parsed) readBodies(r *reader) {
 			r.fail(at, "a body of %d bytes, the limit is %d", size, m.limits.Body)
 		}
 		if r.err == nil {
-			b := body{start: r.pos, end: r.pos + int(size), points: len(m.points)}
+			b := body{start: r.pos, end: r.pos + int(size), edits: len(m.edits)}
 			r.err = d.readBody(&b, m.importFuncs+i)
-			b.pointsEnd = len(m.points)
+			b.editsEnd = len(m.edits)
 			m.bodies = append(m.bodies, b)
 			r.pos = b.end
 		}
@@ -77,12 +77,10 @@ func (d *decoder) readBody(f *body, index int) *FormatError {
 		calls    int    // so far
 		straight = true // whether all instructions so far are run by every call
 		lead     = -1   // the first loop, when it is reached straight from the entry
-		loops    int
 		next     int
 	)
-	entry := len(d.points)
-	d.points = append(d.points, point{at: uint32(i)})
-	d.frames = append(d.frames[:0], frame{op: opBlock, point: -1})
+	entry := d.edit(edit{at: uint32(i), kind: editCharge})
+	d.frames = append(d.frames[:0], frame{op: opBlock})
 
 	for i < len(b) {
 		at := i
@@ -116,9 +114,15 @@ func (d *decoder) readBody(f *body, index int) *FormatError {
 				if name, ok := tableMutators[code]; ok && d.tableMutation == "" {
 					d.tableMutation = fmt.Sprintf("%s in function %d at offset %d", name, index, at)
 				}
-				i, err = d.readMisc(f, index, at, next, code)
+				var bulk bool
+				i, bulk, err = d.readMisc(f, at, next, code)
 				if err != nil {
+					err.Function = index
 					return err
+				}
+				if bulk {
+					d.edit(edit{at: uint32(at), kind: editChargeBytes, n: 1})
+					f.scratch = true
 				}
 				continue
 			}
@@ -138,12 +142,10 @@ func (d *decoder) readBody(f *body, index int) *FormatError {
 				top := d.frames[len(d.frames)-1]
 				d.frames = d.frames[:len(d.frames)-1]
 				if top.op == opLoop {
-					d.points[top.point].weight = weight(cost - top.cost)
+					d.closeLoop(top.edit, i, cost-top.cost)
 				}
-				if len(d.frames) == 0 {
-					if i != f.end {
-						return fault(i, "%d bytes behind the end of the body", f.end-i)
-					}
+				if len(d.frames) == 0 && i != f.end {
+					return fault(i, "%d bytes behind the end of the body", f.end-i)
 				}
 			case opElse:
 				cost--
@@ -156,40 +158,36 @@ func (d *decoder) readBody(f *body, index int) *FormatError {
 				if i = d.blockType(b, i); i < 0 {
 					return fault(at, "not a type of a block")
 				}
-				fr := frame{op: op, point: -1, cost: cost}
-				switch op {
-				case opLoop:
-					loops++
-					fr.point = int32(len(d.points))
-					if straight {
-						lead = len(d.points)
-					}
-					straight = false
-					d.points = append(d.points, point{at: uint32(i)})
-				case opIf:
-					straight = false
-				}
 				if op != opIf {
 					cost-- // blocks cost nothing at run time
+				}
+				fr := frame{op: op, added: d.frames[len(d.frames)-1].added, cost: cost}
+				switch op {
+				case opLoop:
+					var blocks int
+					fr.edit, blocks = d.openLoop(at, i)
+					fr.added += blocks
+					if straight {
+						lead = fr.edit
+					}
+					straight = false
+				case opIf:
+					straight = false
 				}
 				d.frames = append(d.frames, fr)
 				if len(d.frames) > d.limits.Depth {
 					return fault(at, "blocks are nested more than %d deep; the limit keeps compiling short", d.limits.Depth)
 				}
 			}
-			if len(d.frames) == 0 {
-				break
-			}
 
 		case immLabel:
-			var l uint32
-			if l, i = u32(b, i); i < 0 || int64(l) >= int64(len(d.frames)) {
+			if i = d.label(b, i); i < 0 {
 				return fault(at, "a branch to a block that is not there")
 			}
 			straight = false
 
 		case immTable:
-			var n, l uint32
+			var n uint32
 			if n, i = u32(b, i); i < 0 || int64(n) > int64(len(b)-i) {
 				return fault(at, "a br_table that is longer than the body")
 			}
@@ -197,7 +195,7 @@ func (d *decoder) readBody(f *body, index int) *FormatError {
 				return fault(at, "a br_table of %d targets, the limit is %d", n, d.limits.Targets)
 			}
 			for k := uint32(0); k <= n; k++ {
-				if l, i = u32(b, i); i < 0 || int64(l) >= int64(len(d.frames)) {
+				if i = d.label(b, i); i < 0 {
 					return fault(at, "a branch to a block that is not there")
 				}
 			}
@@ -316,7 +314,7 @@ func (d *decoder) readBody(f *body, index int) *FormatError {
 	if i > f.end || len(d.frames) > 0 {
 		return fault(f.end, "the body ends in the middle of an instruction or a block")
 	}
-	d.placeEntry(f, entry, lead, cost, calls)
+	d.placeEntry(entry, lead, cost, calls)
 	return nil
 }
 
@@ -345,7 +343,7 @@ func (d *decoder) readLocals(f *body, index int) (int, *FormatError) {
 
 // blockType reads the type of a block and returns what follows, or -1.
 func (d *decoder) blockType(b []byte, i int) int {
-	if i < len(b) && (b[i] == 0x40 || ValueType(b[i]).valid()) {
+	if i < len(b) && (b[i] == emptyBlock || ValueType(b[i]).valid()) {
 		return i + 1
 	}
 	t, next := signed(b, i, 33)
@@ -355,8 +353,23 @@ func (d *decoder) blockType(b []byte, i int) int {
 	return next
 }
 
-// readMisc reads the immediates, at i, of the instruction behind prefix 0xfc.
-func (d *decoder) readMisc(f *body, index, at, i int, code uint32) (int, *FormatError) {
+// label reads the label of a branch and returns what follows, or -1. A branch
+// that leaves a loop also leaves the blocks that are added around it.
+func (d *decoder) label(b []byte, i int) int {
+	l, next := u32(b, i)
+	if next < 0 || int64(l) >= int64(len(d.frames)) {
+		return -1
+	}
+	top := len(d.frames) - 1
+	if left := d.frames[top].added - d.frames[top-int(l)].added; left > 0 {
+		d.edit(edit{at: uint32(i), kind: editLabel, n: l + uint32(left)})
+	}
+	return next
+}
+
+// readMisc reads the immediates, at i, of the instruction behind prefix 0xfc,
+// and says whether it is one that works on many bytes of memory.
+func (d *decoder) readMisc(f *body, at, i int, code uint32) (next int, bulk bool, err *FormatError) {
 	r := reader{wasm: d.wasm, pos: i, end: f.end}
 	below := func(what string, n int) {
 		at := r.pos
@@ -371,17 +384,20 @@ func (d *decoder) readMisc(f *body, index, at, i int, code uint32) (int, *Format
 		}
 	}
 	switch code {
-	case 0, 1, 2, 3, 4, 5, 6, 7:
+	case 0, 1, 2, 3, 4, 5, 6, 7: // saturating conversions
 	case miscMemoryInit:
 		below("data segment", max(d.dataCount, 0))
 		zero()
+		bulk = true
 	case miscDataDrop:
 		below("data segment", max(d.dataCount, 0))
 	case miscMemoryCopy:
 		zero()
 		zero()
+		bulk = true
 	case miscMemoryFill:
 		zero()
+		bulk = true
 	case miscTableInit:
 		below("element segment", d.elements)
 		below("table", len(d.tables))
@@ -395,10 +411,5 @@ func (d *decoder) readMisc(f *body, index, at, i int, code uint32) (int, *Format
 	default:
 		r.fail(at, "there is no instruction %#x %#x", opPrefixMisc, code)
 	}
-	switch code {
-	case miscMemoryInit, miscMemoryCopy, miscMemoryFill:
-		d.points = append(d.points, point{at: uint32(at), weight: 1, bulk: true})
-		f.bulk = true
-	}
-	return r.pos, r.err
+	return r.pos, bulk, r.err
 }

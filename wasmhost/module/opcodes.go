@@ -15,6 +15,7 @@ const (
 	opCall         = 0x10
 	opCallIndirect = 0x11
 	opLocalGet     = 0x20
+	opLocalSet     = 0x21
 	opLocalTee     = 0x22
 	opGlobalGet    = 0x23
 	opGlobalSet    = 0x24
@@ -24,6 +25,7 @@ const (
 	opI64Const     = 0x42
 	opF32Const     = 0x43
 	opF64Const     = 0x44
+	opI32Eqz       = 0x45
 	opI32LeS       = 0x4c
 	opI32Sub       = 0x6b
 	opI32ShrU      = 0x76
@@ -32,6 +34,8 @@ const (
 	opPrefixMisc   = 0xfc
 	opPrefixSIMD   = 0xfd
 	opPrefixAtomic = 0xfe
+
+	emptyBlock = 0x40 // the type of a block without parameters and results
 
 	miscMemoryInit = 0x08
 	miscDataDrop   = 0x09

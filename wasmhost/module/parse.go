@@ -61,7 +61,7 @@ type parsed struct {
 	dataCount    int // -1 without the section
 	data         int
 	bodies       []body
-	points       []point // of all bodies, ascending
+	edits        []edit // of all bodies, ascending
 
 	// Functions that declare or hold what a job must not have, for messages.
 	unsupported   []string // features, each once
@@ -142,7 +142,8 @@ func (m *parsed) readSections() error {
 	r := reader{wasm: m.wasm, pos: 8, end: len(m.wasm)}
 	rank := 0
 	for r.left() > 0 {
-		s := section{head: r.pos, id: r.byte("a section")}
+		s := section{head: r.pos}
+		s.id = r.byte("a section")
 		if int(s.id) >= len(sectionNames) {
 			r.fail(s.head, "there is no section with identifier %d", s.id)
 			return r.err

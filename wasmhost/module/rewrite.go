@@ -43,7 +43,8 @@ type rewriter struct {
 	out     []byte
 	scratch []byte
 	counter uint32 // index of the safepoint counter
-	settle  []byte // what follows the number of rounds to charge
+	test    []byte // whether the counter has run out
+	settle  []byte // what is done then
 }
 
 // mutableGlobals are the indices of what is captured, the counter last.
@@ -71,10 +72,10 @@ func (w *rewriter) rewrite() []byte {
 			w.yield = len(w.funcs)
 			added = []byte{sectionType, sectionFunction, sectionGlobal, sectionExport, sectionCode}
 		}
-		w.settle = w.settlement()
+		w.prepareCode()
 	}
 
-	w.out = make([]byte, 0, len(w.wasm)+len(w.wasm)/8+len(w.points)*24+1024)
+	w.out = make([]byte, 0, len(w.wasm)+len(w.wasm)/8+len(w.edits)*32+1024)
 	w.out = append(append(w.out, magic...), version...)
 	present := map[byte]bool{}
 	for _, s := range w.sections {
@@ -212,20 +213,21 @@ func (w *rewriter) writeCode(s *section, own bool) {
 // bodySize is the size of a body with its safepoints.
 func (w *rewriter) bodySize(f *body) int {
 	size := f.end - f.start
-	if f.bulk {
+	if f.scratch {
 		n, _ := u32(w.wasm, f.start)
 		size += sizeU32(n+1) - sizeU32(n) + 2
 	}
-	for _, p := range w.points[f.points:f.pointsEnd] {
-		w.scratch = w.appendCharge(w.scratch[:0], f, p)
-		size += len(w.scratch)
+	for _, e := range w.edits[f.edits:f.editsEnd] {
+		inserted, next := w.appendEdit(w.scratch[:0], f, e)
+		size += len(inserted) - (next - int(e.at))
+		w.scratch = inserted
 	}
 	return size
 }
 
 func (w *rewriter) writeBody(f *body) {
 	w.out = appendU32(w.out, uint32(f.size))
-	if f.bulk {
+	if f.scratch {
 		// One more local, behind all others.
 		n, next := u32(w.wasm, f.start)
 		w.out = append(appendU32(w.out, n+1), w.wasm[next:f.code]...)
@@ -234,43 +236,64 @@ func (w *rewriter) writeBody(f *body) {
 		w.out = append(w.out, w.wasm[f.start:f.code]...)
 	}
 	from := f.code
-	for _, p := range w.points[f.points:f.pointsEnd] {
-		w.out = append(w.out, w.wasm[from:p.at]...)
-		w.out = w.appendCharge(w.out, f, p)
-		from = int(p.at)
+	for _, e := range w.edits[f.edits:f.editsEnd] {
+		w.out = append(w.out, w.wasm[from:e.at]...)
+		w.out, from = w.appendEdit(w.out, f, e)
 	}
 	w.out = append(w.out, w.wasm[from:f.end]...)
 }
 
-// appendCharge appends the code of one safepoint. It leaves the operand stack
-// as it was.
-func (w *rewriter) appendCharge(b []byte, f *body, p point) []byte {
-	switch {
-	case p.weight == 0:
-		return b
-	case p.bulk:
-		length := uint32(f.locals) // the added local
-		b = appendU32(append(b, opLocalTee), length)
+// appendEdit appends the code of an edit, and returns with which byte of the
+// original it goes on. The code leaves the operand stack as it was.
+func (w *rewriter) appendEdit(b []byte, f *body, e edit) (_ []byte, next int) {
+	next = int(e.at)
+	scratch := uint32(f.locals) // the added local
+	switch e.kind {
+	case editCharge:
+		if e.n > 0 {
+			b = append(w.appendCharge(b, e.n), w.test...)
+			b = append(append(append(b, opIf, emptyBlock), w.settle...), opEnd)
+		}
+	case editLoop:
+		next += 2
+		loop := w.wasm[e.at:next]
+		b = append(b, opBlock, loop[1])
+		b = append(b, loop...)
+		b = append(b, opBlock, emptyBlock)
+		b = append(w.appendCharge(append(b, loop...), e.n), w.test...)
+		b = append(b, opIf, emptyBlock, opBr, 2, opEnd)
+	case editEnd:
+		b = append(b, opBr, 2, opEnd)
+		b = append(append(b, w.settle...), opBr, 0, opEnd, opEnd)
+	case editLabel:
+		b = appendU32(b, e.n)
+		_, next = u32(w.wasm, next)
+	case editChargeBytes:
+		b = appendU32(append(b, opLocalTee), scratch)
 		b = appendU32(append(b, opGlobalGet), w.counter)
-		b = appendU32(append(b, opLocalGet), length)
-		b = append(b, opI32Const, bulkShift, opI32ShrU)
-	default:
-		b = appendU32(append(b, opGlobalGet), w.counter)
-		b = appendI32(append(b, opI32Const), int32(p.weight))
+		b = appendU32(append(b, opLocalGet), scratch)
+		b = append(b, opI32Const, bulkShift, opI32ShrU, opI32Sub)
+		b = appendU32(append(b, opGlobalSet), w.counter)
+		b = append(append(b, w.test...), opIf, emptyBlock)
+		b = append(append(b, w.settle...), opEnd)
 	}
-	return append(b, w.settle...)
+	return b, next
 }
 
-// settlement is the code that subtracts what is on top of the stack from the
-// counter below it, and calls the host when the counter has run out. The
-// compiler keeps the counter's value in a register from one global.set to the
-// next global.get.
-func (w *rewriter) settlement() []byte {
-	b := appendU32([]byte{opI32Sub, opGlobalSet}, w.counter)
+// appendCharge appends code that subtracts from the counter.
+func (w *rewriter) appendCharge(b []byte, rounds uint32) []byte {
 	b = appendU32(append(b, opGlobalGet), w.counter)
-	b = append(b, opI32Const, 0, opI32LeS, opIf, 0x40)
-	b = appendI32(append(b, opI32Const), w.interval)
-	b = appendU32(append(b, opGlobalSet), w.counter)
-	b = appendU32(append(b, opCall), uint32(w.yield))
-	return append(b, opEnd)
+	b = appendI32(append(b, opI32Const), int32(rounds))
+	return appendU32(append(b, opI32Sub, opGlobalSet), w.counter)
+}
+
+// prepareCode makes the pieces of code that are the same at all safepoints.
+func (w *rewriter) prepareCode() {
+	// counter <= 0. The compiler has the counter in a register from a global.set to
+	// the global.get that follows.
+	w.test = append(appendU32([]byte{opGlobalGet}, w.counter), opI32Const, 0, opI32LeS)
+	// counter = interval; yield()
+	w.settle = appendI32([]byte{opI32Const}, w.interval)
+	w.settle = appendU32(append(w.settle, opGlobalSet), w.counter)
+	w.settle = appendU32(append(w.settle, opCall), uint32(w.yield))
 }

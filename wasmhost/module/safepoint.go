@@ -1,8 +1,8 @@
 package module
 
 // Safepoints. The counter is charged where execution cannot go on for ever
-// without passing, and enough that the time between two calls of the host is
-// bounded whatever the module looks like:
+// without passing, and with enough that the time between two calls of the host
+// is bounded whatever the module looks like:
 //
 //   - At every loop head, with the instructions of the loop's body.
 //   - At every function entry, with the instructions of the body. A leaf (no
@@ -12,11 +12,41 @@ package module
 //     its callers, where each call counts as callCost instructions more.
 //   - At bulk memory instructions, with the number of bytes.
 //
-// A round is 512 instructions or 64 bytes, and whatever is charged is at least
-// one. So with an Interval of 65,536 the host is called after at most 33
+// A round is 512 instructions or 64 bytes, and what is charged is at least one. So with an Interval of 65,536 the host is called after at most 33
 // million instructions, loops of a dozen instructions call it every 0.1 ms,
 // and what remains uninterrupted is one bulk instruction, at the speed at which
 // the machine copies memory.
+//
+// What a safepoint costs is above all what the possible call does to registers:
+// the compiler keeps a value that is live across a call in memory and reads it
+// from there at each use, even when the call is not taken. So the call must not
+// be inside of the loop. It stands outside, and the loop is entered anew after
+// it:
+//
+//	block                     ;; added
+//	  loop                    ;; added
+//	    block                 ;; added
+//	      loop                ;; the original; all branches to it lead here
+//	        counter -= rounds
+//	        if counter <= 0 { br to the end of the inner block }
+//	        ...
+//	      end
+//	      br to the end of the outer block, with the results
+//	    end
+//	    counter = interval
+//	    yield()
+//	    br to the added loop
+//	  end
+//	end
+//
+// So what changes in the loop has one name outside, which is in memory, and
+// another one inside, which is in a register. Measured with a call at the loop
+// head instead, and with this: a multiplication of matrices in C +61% and 0%,
+// the tightest possible loop +46% and +35%, a word count in Go +22% and +12%.
+// Counting the iterations of tight loops in a local gains nothing on top.
+//
+// Loops with parameters, which compilers hardly emit, keep the call at the head:
+// the added blocks would need function types that the module lacks.
 //
 // A loop that every call reaches directly from the entry (all functions of Go
 // begin so) also does the work of the entry's safepoint.
@@ -29,30 +59,84 @@ const (
 	roundShift = 9
 	// bulkShift makes rounds of bytes.
 	bulkShift = 6
-	// maxInterval keeps the counter far from where it would wrap around.
+	// loopBlocks is the number of blocks that are added around a loop.
+	loopBlocks = 3
+	// maxInterval keeps the counter far from where it would wrap around: a charge
+	// is at most 1<<26.
 	maxInterval = 1 << 24
 )
 
-// point is a place where the counter is charged.
-type point struct {
-	at     uint32 // in the file: the code is inserted before this byte
-	weight uint32 // rounds; 0 means that the point is not needed after all
-	bulk   bool   // charge the operand on top of the stack, a number of bytes, as well
+// edit is a change of the code. Edits are recorded while a body is decoded, in
+// ascending order.
+type edit struct {
+	at   uint32 // in the file: the change is in front of this byte
+	n    uint32 // see the kinds
+	kind editKind
 }
 
-// weight is the number of rounds that cost instructions are charged with.
-func weight(cost int) uint32 { return 1 + uint32(cost)>>roundShift }
+type editKind uint8
 
-// placeEntry decides about the point at the entry, when the whole body, of the
-// given cost, has been seen. lead is the loop that every call reaches, or -1.
-func (d *decoder) placeEntry(f *body, entry, lead, cost, calls int) {
+const (
+	// editCharge charges n rounds. 0 means that the safepoint is not needed after
+	// all.
+	editCharge editKind = iota
+	// editLoop wraps the loop that begins here, and charges n rounds at its head.
+	editLoop
+	// editEnd ends the blocks around a loop.
+	editEnd
+	// editLabel changes the label here to n.
+	editLabel
+	// editChargeBytes charges for the number of bytes that is on top of the operand
+	// stack. It is put into the scratch local on the way.
+	editChargeBytes
+)
+
+// edit records an edit and returns its index.
+func (d *decoder) edit(e edit) int {
+	d.edits = append(d.edits, e)
+	return len(d.edits) - 1
+}
+
+// rounds is what a number of instructions is charged with.
+func rounds(cost int) uint32 { return 1 + uint32(cost)>>roundShift }
+
+// openLoop records the safepoint of a loop whose instruction is wasm[at:next],
+// and says how many blocks are added around it.
+func (d *decoder) openLoop(at, next int) (index, blocks int) {
+	if hasNoParams(d.wasm[at:next]) {
+		return d.edit(edit{at: uint32(at), kind: editLoop}), loopBlocks
+	}
+	return d.edit(edit{at: uint32(next), kind: editCharge}), 0
+}
+
+// hasNoParams says whether the type of a block is one without parameters. It
+// may be wrong about types that are given by their index.
+func hasNoParams(instruction []byte) bool {
+	t := instruction[1]
+	return len(instruction) == 2 && (t == emptyBlock || ValueType(t).valid())
+}
+
+// closeLoop completes the safepoint of a loop, whose body, of the given cost,
+// ends in front of next.
+func (d *decoder) closeLoop(index, next, cost int) {
+	loop := &d.edits[index]
+	loop.n = rounds(cost)
+	if loop.kind == editLoop {
+		d.edit(edit{at: uint32(next), kind: editEnd})
+	}
+}
+
+// placeEntry decides about the safepoint at the entry, when the whole body, of
+// the given cost, has been seen. lead is the loop that every call reaches, or
+// -1.
+func (d *decoder) placeEntry(entry, lead, cost, calls int) {
 	if calls == 0 && cost <= callCost {
 		return
 	}
-	w := weight(cost)
-	if lead >= 0 && w <= d.points[lead].weight+1 {
-		d.points[lead].weight = w
+	n := rounds(cost)
+	if lead >= 0 && n <= d.edits[lead].n+1 {
+		d.edits[lead].n = n
 		return
 	}
-	d.points[entry].weight = w
+	d.edits[entry].n = n
 }
