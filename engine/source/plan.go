@@ -111,7 +111,8 @@ func find(g *files.Grants, path string) ([]files.File, error) {
 	}
 	// A name with brackets in it is a name first.
 	found, err := filesAt(g, abs)
-	if errors.Is(err, fs.ErrNotExist) && files.HasPattern(abs) {
+	_, refused := errors.AsType[*files.RefusedError](err)
+	if (refused || errors.Is(err, fs.ErrNotExist)) && files.HasPattern(abs) {
 		return match(g, abs)
 	}
 	if err == nil && len(found) == 0 {

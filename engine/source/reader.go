@@ -310,6 +310,9 @@ func (r *Reader) fill() error {
 		r.eof = true
 		return nil
 	}
+	if n > 0 {
+		return nil // first what was read; an error comes again
+	}
 	return r.explain(err)
 }
 
