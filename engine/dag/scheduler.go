@@ -128,7 +128,8 @@ func (d *Scheduler) resultFinished(s *stage, end *TaskEnd) {
 	s.have.add(i)
 	s.missing--
 	d.out.Results = append(d.out.Results, JobResult{
-		Job: j.ID, Index: i, Partition: end.Partition, Task: end.Task, Executor: end.Executor, Result: end.Result, Output: end.Output,
+		Job: j.ID, Index: i, Partition: end.Partition, Task: end.Task, Executor: end.Executor,
+		Result: end.Result, Output: end.Output,
 	})
 	d.settled(s, i, end)
 	if s.missing == 0 {

@@ -13,7 +13,8 @@ type Ready struct {
 	Ended []dag.TaskEnd
 	// Failed reports task sets that were given up.
 	Failed []dag.TaskSetFailed
-	// Kills lists tasks to stop. Each task is named at most once.
+	// Kills lists tasks to stop. Each task is named at most once; it may have
+	// ended meanwhile.
 	Kills []Kill
 }
 

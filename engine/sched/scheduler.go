@@ -141,16 +141,18 @@ func unexplained(state msg.State) *msg.Failure {
 // checkOutput returns why a finished task cannot be taken for finished, nil if
 // it can.
 func (set *taskSet) checkOutput(u *msg.StatusUpdate, partition int) *msg.Failure {
-	if set.stage.Kind != abi.TaskShuffle {
-		return nil
-	}
-	o := u.MapOutput
-	if o != nil && o.Map == partition && uint32(o.Shuffle) == set.stage.Target {
+	var lacks string
+	switch o := u.MapOutput; {
+	case set.stage.Kind == abi.TaskShuffle &&
+		(o == nil || o.Map != partition || uint32(o.Shuffle) != set.stage.Target):
+		lacks = fmt.Sprintf("its output for shuffle %d", set.stage.Target)
+	case set.stage.Sink != nil && (u.Output == nil || u.Output.Partition != partition):
+		lacks = "its output file"
+	default:
 		return nil
 	}
 	return &msg.Failure{Kind: msg.FailInternal, Message: fmt.Sprintf(
-		"the executor reported a map task as finished without its output for partition %d of shuffle %d",
-		partition, set.stage.Target)}
+		"executor %s reported partition %d as finished without %s", u.Executor, partition, lacks)}
 }
 
 // start gives a partition to an executor, which must have a free slot.
