@@ -108,9 +108,6 @@ func (d *decoder) readBody(f *body, index int) *FormatError {
 				}
 				imm = simdImmediates[code]
 			} else {
-				if next-i > 1 {
-					return fault(at, "an opcode in an overlong form")
-				}
 				if name, ok := tableMutators[code]; ok && d.tableMutation == "" {
 					d.tableMutation = fmt.Sprintf("%s in function %d at offset %d", name, index, at)
 				}
@@ -298,8 +295,9 @@ func (d *decoder) readBody(f *body, index int) *FormatError {
 
 		case immFunction:
 			var g uint32
-			if g, i = u32(b, i); i < 0 || int64(g) >= int64(len(d.funcs)) {
-				return fault(at, "a function that is not there")
+			// The start function becomes an export, and thereby declared.
+			if g, i = u32(b, i); i < 0 || int64(g) >= int64(len(d.declared)) || !d.declared[g] {
+				return fault(at, "a reference to a function that is not declared")
 			}
 
 		case immUnsupported:

@@ -50,6 +50,7 @@ type parsed struct {
 	imports      []ImportInfo
 	funcs        []uint32 // types
 	importFuncs  int
+	declared     []bool // functions that are named outside of bodies; nil for none
 	tables       []tableType
 	importTables int
 	memories     []MemoryInfo

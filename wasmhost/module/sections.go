@@ -205,6 +205,7 @@ func (m *parsed) readExports(r *reader) {
 			have = len(m.funcs)
 			if int64(e.Index) < int64(have) {
 				e.Type = m.types[m.funcs[e.Index]]
+				m.declare(e.Index)
 			}
 		case KindTable:
 			have = len(m.tables)
@@ -247,6 +248,16 @@ func (m *parsed) readFunctionIndex(r *reader) uint32 {
 	return f
 }
 
+// declare notes that a function may be referred to in bodies.
+func (m *parsed) declare(f uint32) {
+	if m.declared == nil {
+		m.declared = make([]bool, len(m.funcs))
+	}
+	if int64(f) < int64(len(m.declared)) {
+		m.declared[f] = true
+	}
+}
+
 // readConstant reads a constant expression: one instruction and its end.
 func (m *parsed) readConstant(r *reader) {
 	at := r.pos
@@ -274,7 +285,7 @@ func (m *parsed) readConstant(r *reader) {
 			r.fail(at, "a reference type that jobs do not have")
 		}
 	case opRefFunc:
-		m.readFunctionIndex(r)
+		m.declare(m.readFunctionIndex(r))
 	default:
 		r.fail(at, "instruction %#x in a constant expression", op)
 	}
@@ -329,7 +340,7 @@ func (m *parsed) readElements(r *reader) {
 			if flags&4 != 0 {
 				m.readConstant(r)
 			} else {
-				m.readFunctionIndex(r)
+				m.declare(m.readFunctionIndex(r))
 			}
 		}
 	}
