@@ -127,10 +127,17 @@ func (d *Scheduler) CancelJob(id msg.JobID, reason string) {
 // endJob ends a job, with success if err is nil.
 func (d *Scheduler) endJob(j *job, err *JobError) {
 	delete(d.jobs, j.ID)
+	reason := fmt.Sprintf("job %d is over", j.ID)
+	switch {
+	case err != nil && err.Cancelled:
+		reason = fmt.Sprintf("job %d was cancelled: %s", j.ID, err.Cause)
+	case err != nil:
+		reason = fmt.Sprintf("job %d has failed", j.ID)
+	}
 	for _, s := range j.stages {
 		s.jobs = slices.DeleteFunc(s.jobs, func(other *job) bool { return other == j })
 		if len(s.jobs) == 0 {
-			d.abandon(s, j)
+			d.abandon(s, oneLine(reason))
 		}
 	}
 	d.stages[j.result.id] = nil
@@ -146,9 +153,8 @@ func (d *Scheduler) endJob(j *job, err *JobError) {
 	}
 }
 
-// abandon stops a stage that no job needs any more; last was the last to.
-func (d *Scheduler) abandon(s *stage, last *job) {
-	reason := fmt.Sprintf("job %d is over", last.ID)
+// abandon stops a stage that no job needs any more.
+func (d *Scheduler) abandon(s *stage, reason string) {
 	switch s.state {
 	case running:
 		d.cancelTasks(s, reason)

@@ -242,10 +242,15 @@ func (s *Scheduler) launchRetries(set *taskSet) {
 // launchFresh starts partitions that were not tried yet, spread over the
 // executors with free slots.
 func (s *Scheduler) launchFresh(set *taskSet) {
+	round := 0 // executors that have not had their turn in this round
 	for set.fresh() && s.free.len > 0 {
+		if round == 0 {
+			round = s.free.len
+		}
 		e := s.free.head
 		left := len(set.partitions) - set.next
-		n := min((left+s.free.len-1)/s.free.len, e.slots-len(e.running))
+		n := min((left+round-1)/round, e.slots-len(e.running))
+		round--
 		tasks := s.room(n)
 		for len(tasks) < n && set.fresh() {
 			tasks = append(tasks, s.start(set, set.next, e))
