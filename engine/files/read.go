@@ -7,12 +7,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/bmatcuk/doublestar/v4"
 )
 
-// errNotRegular is a device, a pipe or a socket in the place of a file.
-var errNotRegular = errors.New("it is neither a file nor a folder")
+var (
+	// errNotRegular is a device, a pipe or a socket in the place of a file.
+	errNotRegular = errors.New("it is neither a file nor a folder")
+	errFolder     = errors.New("it is a folder, not a file")
+)
 
 // Stat describes what a path leads to, links followed. Path is absolute, here
 // and below.
@@ -27,23 +28,30 @@ func (g *Grants) Stat(path string) (info fs.FileInfo, err error) {
 // Open opens a regular file for reading.
 func (g *Grants) Open(path string) (f *os.File, err error) {
 	err = g.at(reading, path, func(root *os.Root, name string) (err error) {
-		if f, err = root.OpenFile(name, os.O_RDONLY|nonblock, 0); err != nil {
-			return err
-		}
-		info, err := f.Stat()
-		if err == nil && !info.Mode().IsRegular() {
-			err = errNotRegular
-			if info.IsDir() {
-				err = errors.New("it is a folder, not a file")
-			}
-		}
-		if err != nil {
-			f.Close()
-			f = nil
-		}
+		f, err = openRegular(root, name)
 		return err
 	})
 	return f, err
+}
+
+func openRegular(root *os.Root, name string) (*os.File, error) {
+	f, err := root.OpenFile(name, os.O_RDONLY|nonblock, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case info.IsDir():
+		err = errFolder
+	case !info.Mode().IsRegular():
+		err = errNotRegular
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // Opener opens regular files for reading, one after the other. It keeps the
@@ -58,7 +66,7 @@ type Opener struct {
 // Opener returns an opener, which must be closed.
 func (g *Grants) Opener() *Opener { return &Opener{g: g} }
 
-// Open opens a file that Walk or Stat has found to be regular.
+// Open does what Grants.Open does.
 func (o *Opener) Open(path string) (*os.File, error) {
 	slash := strings.LastIndexByte(path, filepath.Separator)
 	if folder := path[:slash+1]; folder != o.folder {
@@ -71,7 +79,7 @@ func (o *Opener) Open(path string) (*os.File, error) {
 		})
 	}
 	if o.root != nil {
-		if f, err := o.root.OpenFile(path[slash+1:], os.O_RDONLY|nonblock, 0); err == nil {
+		if f, err := openRegular(o.root, path[slash+1:]); err == nil {
 			return f, nil
 		}
 	}
@@ -199,44 +207,4 @@ func (w *walk) link(path string) error {
 		defer sub.Close()
 		return w.folder(sub, path)
 	})
-}
-
-// HasPattern says whether a path has a pattern of Glob in it.
-func HasPattern(path string) bool { return strings.ContainsAny(path, `*?[{`) }
-
-// Glob lists the files and folders that a pattern matches, in the order of
-// their paths' bytes: * and ? match within a name, [a-z] one character of it,
-// {a,b} alternatives, and a name ** any number of folders. ** follows no links.
-// A folder that cannot be read is an error, a folder that is missing matches
-// nothing.
-func (g *Grants) Glob(pattern string) ([]string, error) {
-	if !doublestar.ValidatePattern(filepath.ToSlash(pattern)) {
-		return nil, Explain(reading.String(), pattern, errors.New("it is not a valid pattern (* ? [a-z] {a,b} **)"))
-	}
-	base, rest := doublestar.SplitPattern(filepath.ToSlash(pattern))
-	base = filepath.FromSlash(base)
-	var names []string
-	err := g.at(reading, base, func(root *os.Root, name string) error {
-		sub, err := root.OpenRoot(name)
-		if err != nil {
-			return err
-		}
-		defer sub.Close()
-		names, err = doublestar.Glob(sub.FS(), rest, doublestar.WithNoFollow(), doublestar.WithFailOnIOErrors())
-		if inside, ok := errors.AsType[*fs.PathError](err); ok {
-			return Explain(reading.String(), filepath.Join(base, filepath.FromSlash(inside.Path)), inside.Err)
-		}
-		return err
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	for i, name := range names {
-		names[i] = filepath.Join(base, filepath.FromSlash(name))
-	}
-	slices.Sort(names)
-	return names, nil
 }
