@@ -65,6 +65,17 @@ type world struct {
 	host  *Host
 	prog  *Program
 	store *image.Store
+
+	// given back at the end of the test
+	slots  []*Slot
+	images []*image.Image
+}
+
+// slot makes a slot that is closed at the end of the test.
+func (w *world) slot() *Slot {
+	s := w.prog.NewSlot()
+	w.slots = append(w.slots, s)
+	return s
 }
 
 // env is Call.Env of the tests' runs.
@@ -128,6 +139,15 @@ func newWorld(t testing.TB, wasm []byte, change ...func(*Options)) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		for _, s := range w.slots {
+			s.Close()
+		}
+		for _, img := range w.images {
+			img.Release()
+		}
+		if n := w.store.Stats().Chunks; n != 0 {
+			t.Errorf("%d chunks are left in the store", n)
+		}
 		if err := w.host.Close(ctx); err != nil {
 			t.Error(err)
 		}
