@@ -1,30 +1,405 @@
 package shuffle
 
 import (
-	"errors"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/quern-project/quern/engine/msg"
 	"github.com/quern-project/quern/sdk/abi"
 )
 
-var errUnfinished = errors.New("shuffle: only the signatures are here yet")
+// Writer takes the output of one map task attempt. It belongs to the task's
+// goroutine and must be ended by Commit or Abort.
+type Writer struct {
+	config Config
+	desc   abi.ShuffleDesc
+	id     identity
+	what   string // names the output in errors
+	base   string // path of the data file
+	bounds rangePartitioner
 
-// Writer takes the output of one map task.
-type Writer struct{}
+	arena  arena
+	blocks *blockWriter // nil until there is a record
+	runs   []*run       // spilled, in the order of arrival
+	rounds rounds
+	busy   bool // the arena must not be touched by Spill
+	closed bool
+	err    error // the first one: the output is lost
 
-// NewWriter starts the output of a map partition.
-func NewWriter(c Config, d abi.ShuffleDesc, mapPartition int, task msg.TaskID) (*Writer, error) {
-	return nil, errUnfinished
+	metrics WriteMetrics
 }
 
-// Write takes a batch of records; it does not retain it.
-func (w *Writer) Write(batch []byte) error { return errUnfinished }
+// NewWriter starts the output of a map partition by a task attempt. It takes
+// memory with the first record only.
+func NewWriter(c Config, d abi.ShuffleDesc, mapPartition int, task msg.TaskID) (*Writer, error) {
+	if err := c.check(d); err != nil {
+		return nil, err
+	}
+	w := &Writer{
+		config: c,
+		desc:   d,
+		id:     identity{shuffle: msg.ShuffleID(d.ID), mapPart: mapPartition, task: task, partitions: d.Partitions},
+		what:   fmt.Sprintf("shuffle %d, output of map %d", d.ID, mapPartition),
+		base:   filepath.Join(c.Dir, fmt.Sprintf("shuffle_%d_%d_%d.data", d.ID, mapPartition, task)),
+		arena:  arena{mem: c.Memory},
+	}
+	if d.Partitioner == abi.PartitionRange {
+		if !ascending(d.Bounds) {
+			return nil, fmt.Errorf("shuffle %d: the bounds of its partitions do not ascend", d.ID)
+		}
+		w.bounds = newRangePartitioner(d.Bounds)
+	}
+	w.rounds = rounds{what: w.what, config: c, sorted: d.Sorted, create: w.newScratch}
+	c.Memory.Register(w)
+	return w, nil
+}
 
-// Commit completes the output.
-func (w *Writer) Commit() (msg.MapOutput, error) { return msg.MapOutput{}, errUnfinished }
-
-// Abort gives the output up. After Commit it does nothing.
-func (w *Writer) Abort() {}
+func (w *Writer) newScratch() (*os.File, error) {
+	name := fmt.Sprintf("%s.spill%d", w.base, len(w.rounds.files))
+	return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+}
 
 // Metrics says what was done so far.
-func (w *Writer) Metrics() WriteMetrics { return WriteMetrics{} }
+func (w *Writer) Metrics() WriteMetrics {
+	m := w.metrics
+	m.DiskSpilled += w.rounds.written
+	return m
+}
+
+// Write takes a batch of whole records, each as uvarint key length, uvarint
+// value length, key, value. It copies the batch. After an error, which may be
+// that of a malformed batch, of memory or of the disk, the output is lost.
+func (w *Writer) Write(batch []byte) error {
+	if w.err != nil {
+		return w.err
+	}
+	if w.closed {
+		return fmt.Errorf("%s: written to after its end", w.what)
+	}
+	if len(batch) == 0 {
+		return nil
+	}
+	return w.fail(w.write(batch))
+}
+
+// fail remembers the first error.
+func (w *Writer) fail(err error) error {
+	if w.err == nil {
+		w.err = err
+	}
+	return err
+}
+
+func (w *Writer) write(batch []byte) error {
+	n, err := countRecords(batch)
+	if err != nil {
+		return fmt.Errorf("%s: %w", w.what, err)
+	}
+	if w.blocks == nil {
+		// Buffers for writing come first: spilling must not need new memory.
+		if w.blocks, err = newBlockWriter(w.config, w.what); err != nil {
+			return err
+		}
+		w.rounds.writer = w.blocks
+	}
+	if err := w.reserve(len(batch), n); err != nil {
+		return err
+	}
+	address, stored := w.arena.put(batch)
+	if err := w.enter(address, stored, len(batch)); err != nil {
+		return err
+	}
+	w.metrics.Records += int64(n)
+	w.metrics.Bytes += int64(len(batch))
+	return nil
+}
+
+// countRecords checks that a batch is whole records, and counts them.
+func countRecords(batch []byte) (n int, err error) {
+	for rest := batch; len(rest) > 0; n++ {
+		r, ok := parseRecord(rest)
+		if !ok {
+			return 0, fmt.Errorf("malformed batch: record %d, at byte %d of %d, is not whole or is longer than %d bytes",
+				n, len(batch)-len(rest), len(batch), abi.MaxRecord)
+		}
+		rest = rest[r.total:]
+	}
+	return n, nil
+}
+
+// reserve makes room in the arena. Drawing memory may make this writer spill.
+func (w *Writer) reserve(bytes, entries int) error {
+	for frugal := false; ; {
+		if w.arena.full(bytes, entries) {
+			if err := w.spill(); err != nil {
+				return err
+			}
+		}
+		g := w.arena.grow(bytes, entries, frugal)
+		if g == (growth{}) {
+			return nil
+		}
+		cost, spills := w.arena.cost(g), w.metrics.Spills
+		err := w.config.Memory.Acquire(cost)
+		switch {
+		case err != nil && refused(err) && !frugal:
+			frugal = true
+		case err != nil:
+			return err
+		case spills != w.metrics.Spills || g != w.arena.grow(bytes, entries, frugal):
+			// There is room now, or another need than before.
+			w.config.Memory.Release(cost)
+		default:
+			if err := w.arena.apply(g); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// enter indexes the records of a batch that lies in the arena at address, where
+// stored begins.
+func (w *Writer) enter(address uint64, stored []byte, size int) error {
+	entries := w.arena.entry[w.arena.n:]
+	n := 0
+	switch parts := w.desc.Partitions; w.desc.Partitioner {
+	case abi.PartitionHash:
+		for at := 0; at < size; n++ {
+			r, _ := parseRecord(stored[at:])
+			key := stored[at+r.key : at+r.key+r.klen]
+			p := abi.HashPartition(key, parts)
+			entries[n] = w.entryOf(stored, at+r.key, r.klen, p, address+uint64(at))
+			at += r.total
+		}
+	case abi.PartitionRange:
+		for at := 0; at < size; n++ {
+			r, _ := parseRecord(stored[at:])
+			key := stored[at+r.key : at+r.key+r.klen]
+			p := w.bounds.partition(key, keyPrefix(stored, at+r.key, r.klen))
+			entries[n] = w.entryOf(stored, at+r.key, r.klen, p, address+uint64(at))
+			at += r.total
+		}
+	case abi.PartitionGiven:
+		for at := 0; at < size; n++ {
+			r, _ := parseRecord(stored[at:])
+			if r.klen < 4 {
+				return fmt.Errorf("%s: a key of %d bytes, which must begin with the 4 bytes of its partition", w.what, r.klen)
+			}
+			key := at + r.key
+			p := binary.BigEndian.Uint32(stored[key:])
+			if uint64(p) >= uint64(parts) {
+				return fmt.Errorf("%s: a record for partition %d, but there are partitions 0 to %d", w.what, p, parts-1)
+			}
+			// The record without the partition begins later; its head takes no more
+			// bytes than before, so the rest stays where it is.
+			klen, vlen := r.klen-4, r.total-r.key-r.klen
+			var head [2 * binary.MaxVarintLen64]byte
+			h := binary.PutUvarint(head[:], uint64(klen))
+			h += binary.PutUvarint(head[h:], uint64(vlen))
+			start := key + 4 - h
+			copy(stored[start:], head[:h])
+			entries[n] = w.entryOf(stored, key+4, klen, int(p), address+uint64(start))
+			at += r.total
+		}
+	}
+	w.arena.n += n
+	return nil
+}
+
+// entryOf makes the entry of a record at address, whose key is b[at:at+klen].
+func (w *Writer) entryOf(b []byte, at, klen, partition int, address uint64) entry {
+	e := entry{ref: uint64(partition)<<partitionShift | address}
+	if w.desc.Sorted {
+		e.prefix = keyPrefix(b, at, klen)
+		e.ref |= uint64(min(klen, longKey)) << klenShift
+	}
+	return e
+}
+
+// Spill implements memory.Spiller.
+func (w *Writer) Spill(need int64) (freed int64, err error) {
+	if w.busy || w.closed {
+		return 0, nil
+	}
+	freed = w.arena.shrink(need)
+	if freed >= need || w.arena.n == 0 {
+		return freed, nil
+	}
+	if err := w.spill(); err != nil {
+		return freed, w.fail(err)
+	}
+	return freed + w.arena.shrink(need-freed), nil
+}
+
+// spill writes what is in memory to a run. The arena keeps its memory.
+func (w *Writer) spill() error {
+	w.busy = true
+	defer func() { w.busy = false }()
+	if len(w.rounds.files) == 0 {
+		if _, err := w.rounds.newFile(); err != nil {
+			return err
+		}
+	}
+	file := w.rounds.files[0]
+	r := file.newRun()
+	w.blocks.open(file.f, file.size)
+	if err := w.writeArena(r.extend); err != nil {
+		return err
+	}
+	if err := w.blocks.flush(); err != nil {
+		return err
+	}
+	file.add(r)
+	w.runs = append(w.runs, r)
+	w.metrics.Spills++
+	w.metrics.DiskSpilled += r.length
+	return nil
+}
+
+// writeArena writes the records in memory in order, calls end after each
+// partition, and forgets them.
+func (w *Writer) writeArena(end func(partition uint32, s segment) error) error {
+	entries, done, err := w.arena.sort(w.desc.Partitions, w.desc.Sorted)
+	if err != nil {
+		return err
+	}
+	defer done()
+	b := w.blocks
+	for i := 0; i < len(entries); {
+		p := entries[i].partition()
+		b.begin(uint32(p))
+		for ; i < len(entries) && entries[i].partition() == p; i++ {
+			rec := w.arena.at(entries[i].ref & addressMask)
+			if err := b.add(rec[:recordLen(rec)]); err != nil {
+				return err
+			}
+		}
+		s, err := b.end()
+		if err != nil {
+			return err
+		}
+		if err := end(uint32(p), s); err != nil {
+			return err
+		}
+	}
+	w.arena.clear()
+	return nil
+}
+
+// Commit completes the data file and says where it is. An output without
+// records has no file. After an error nothing is left behind.
+func (w *Writer) Commit() (msg.MapOutput, error) {
+	if w.err != nil {
+		w.Abort()
+		return msg.MapOutput{}, w.err
+	}
+	if w.closed {
+		return msg.MapOutput{}, fmt.Errorf("%s: committed after its end", w.what)
+	}
+	out := msg.MapOutput{
+		Shuffle: w.id.shuffle,
+		Map:     w.id.mapPart,
+		Task:    w.id.task,
+		Records: w.metrics.Records,
+	}
+	if w.metrics.Records > 0 {
+		if err := w.fail(w.commitFile()); err != nil {
+			w.Abort()
+			return msg.MapOutput{}, err
+		}
+		out.Path, out.Bytes = w.base, w.metrics.FileBytes
+	}
+	w.free()
+	return out, nil
+}
+
+// commitFile writes the data file under another name and renames it.
+func (w *Writer) commitFile() (err error) {
+	temp := w.base + ".tmp"
+	file, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return diskError(w.what, err)
+	}
+	defer func() {
+		if e := file.Close(); err == nil && e != nil {
+			err = diskError(w.what, e)
+		}
+		if err == nil {
+			if e := os.Rename(temp, w.base); e != nil {
+				err = diskError(w.what, e)
+			}
+		}
+		if err != nil {
+			os.Remove(temp)
+		}
+	}()
+	var index indexWriter
+	add := func(partition uint32, s segment) error { return index.add(w.blocks, partition, s) }
+	if len(w.runs) == 0 {
+		w.busy = true
+		w.blocks.open(file, 0)
+		err = w.writeArena(add)
+	} else {
+		err = w.mergeInto(file, add)
+	}
+	if err != nil {
+		return err
+	}
+	if err := index.finish(w.blocks, w.id); err != nil {
+		return err
+	}
+	w.metrics.FileBytes = w.blocks.position()
+	return nil
+}
+
+// mergeInto merges the spilled runs, and what is in memory, into the data file.
+func (w *Writer) mergeInto(file *os.File, add func(partition uint32, s segment) error) error {
+	if w.arena.n > 0 {
+		if err := w.spill(); err != nil {
+			return err
+		}
+	}
+	w.arena.close()
+	runs := w.runs
+	budget := w.config.Memory.Available()
+	for {
+		var err error
+		if runs, err = w.rounds.narrow(runs, budget); err != nil {
+			return err
+		}
+		open, err := openRuns(w.config.Memory, runs)
+		if err == nil {
+			w.blocks.open(file, 0)
+			err = mergeRuns(w.blocks, open, w.desc.Sorted, add)
+			closeRuns(open)
+			return err
+		}
+		// Others have taken memory in the meantime: merge fewer at once.
+		budget = loadOf(runs[:len(open)]).cost
+		closeRuns(open)
+		if len(runs) <= 2 {
+			return err
+		}
+	}
+}
+
+// Abort gives the output up and removes its files. After Commit, or when called
+// again, it does nothing.
+func (w *Writer) Abort() {
+	if !w.closed {
+		w.free()
+	}
+}
+
+// free gives back memory and scratch files.
+func (w *Writer) free() {
+	w.closed = true
+	w.config.Memory.Unregister(w)
+	w.rounds.close()
+	w.arena.close()
+	if w.blocks != nil {
+		w.blocks.close()
+	}
+}
