@@ -2,6 +2,7 @@ package event
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,7 @@ type queue struct {
 	done     chan struct{}
 	dropped  atomic.Int64
 	panics   atomic.Int64
+	first    atomic.Pointer[string] // panic's text
 }
 
 // DefaultCapacity is a queue's length in events that is enough for listeners
@@ -95,7 +97,9 @@ func (q *queue) deliver() {
 // the next ones.
 func (q *queue) on(e Event) {
 	defer func() {
-		if recover() != nil {
+		if p := recover(); p != nil {
+			text := fmt.Sprint(p)
+			q.first.CompareAndSwap(nil, &text)
 			q.panics.Add(1)
 		}
 	}()
@@ -112,13 +116,17 @@ func (b *Bus) Dropped() int64 {
 	return n
 }
 
-// Panics returns how many events made a listener panic.
-func (b *Bus) Panics() int64 {
-	var n int64
+// Err says which listeners have panicked, how often, and why the first time. It
+// is nil if none has.
+func (b *Bus) Err() error {
+	var errs []error
 	for _, q := range b.queues {
-		n += q.panics.Load()
+		if n := q.panics.Load(); n > 0 {
+			errs = append(errs, fmt.Errorf("event listener %T has panicked on %d events, first with: %s",
+				q.listener, n, *q.first.Load()))
+		}
 	}
-	return n
+	return errors.Join(errs...)
 }
 
 // Close takes no more events, and waits until the queued ones are delivered and

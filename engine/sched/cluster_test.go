@@ -21,7 +21,7 @@ import (
 // that every job must succeed; its results must be those of the model, however
 // often they had to be computed.
 func TestAFaultyClusterGivesTheExactResult(t *testing.T) {
-	for seed := range uint64(3000) {
+	for seed := range uint64(2000) {
 		runCluster(t, seed, clusterLimits{maxFailures: 4, maxAttempts: 1000, userFailures: 3})
 	}
 }
@@ -30,7 +30,7 @@ func TestAFaultyClusterGivesTheExactResult(t *testing.T) {
 // fail, but then with a cause, and nothing is left of them.
 func TestAVeryFaultyClusterFailsInOrder(t *testing.T) {
 	failed := 0
-	for seed := range uint64(3000) {
+	for seed := range uint64(2000) {
 		failed += runCluster(t, seed, clusterLimits{maxFailures: 2, maxAttempts: 2, userFailures: 2, mayFail: true})
 	}
 	if failed < 100 {
