@@ -26,11 +26,10 @@ func lines60(n int) []byte {
 
 func benchmarkPieces(b *testing.B, w *world, pieces []msg.Piece, bytes int) {
 	buf := make([]byte, abi.BatchSize)
-	mem := &recycling{}
 	b.SetBytes(int64(bytes))
 	b.ReportAllocs()
 	for b.Loop() {
-		r := Open(context.Background(), w.grants, mem, pieces)
+		r := Open(context.Background(), w.grants, &w.mem, pieces)
 		for {
 			_, err := r.Next(buf)
 			if errors.Is(err, io.EOF) {
@@ -43,22 +42,6 @@ func benchmarkPieces(b *testing.B, w *world, pieces []msg.Piece, bytes int) {
 		r.Close()
 	}
 }
-
-// recycling is a Memory that keeps one buffer, as an executor's pool does.
-type recycling struct {
-	budget
-	kept []byte
-}
-
-func (m *recycling) Alloc(n int) ([]byte, error) {
-	if b := m.kept; len(b) == n {
-		m.kept = nil
-		return b, nil
-	}
-	return make([]byte, n), nil
-}
-
-func (m *recycling) Free(b []byte) { m.kept = b }
 
 func BenchmarkLines(b *testing.B) {
 	text := lines60(64 << 20)
