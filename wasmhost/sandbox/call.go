@@ -15,7 +15,8 @@ type Function struct {
 	Name            string
 	Params, Results []api.ValueType
 	// Call finds the parameters in stack and leaves the results there, from index
-	// 0 on. c and stack are valid until it returns. It is called on the goroutine
+	// 0 on. The upper half of an i32 parameter is undefined: use uint32(stack[i]).
+	// c and stack are valid until it returns. It is called on the goroutine
 	// that runs the guest; when it can block, it must return soon after
 	// c.Context() is done. A panic ends the run with a HostError.
 	Call func(c *Call, stack []uint64)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/quern-project/quern/sdk/abi"
 )
 
 // Trap is the end of a run by an instruction that cannot be executed:
@@ -77,10 +79,22 @@ type StackError struct {
 func (e *StackError) Error() string {
 	s := fmt.Sprintf("stack overflow: the guest's calls take %s of stack, the limit is %s",
 		humanize.IBytes(uint64(e.Use)), humanize.IBytes(uint64(e.Limit)))
-	if len(e.Stack) > 0 {
-		s += ", in " + e.Stack[0]
+	if f := mostFrequent(e.Stack); f != "" {
+		s += ", mostly in " + f
 	}
 	return s
+}
+
+// mostFrequent is the function that recurs, rather than the one in which the
+// stack happened to end.
+func mostFrequent(stack []string) (name string) {
+	count := make(map[string]int)
+	for _, f := range stack {
+		if count[f]++; count[f] > count[name] {
+			name = f
+		}
+	}
+	return name
 }
 
 // HostError is the end of a run by a panic in a host function: a fault of the
@@ -105,7 +119,7 @@ func (in *Instance) failure(err error) error {
 	if err == nil {
 		return nil
 	}
-	trace := guestStack(err.Error())
+	trace := guestStack(err.Error(), in.prog.compiled.Name())
 	var s *stop
 	if errors.As(err, &s) {
 		if se, ok := s.err.(*StackError); ok {
@@ -143,22 +157,22 @@ func reason(text string) string {
 	return strings.TrimSuffix(line, " (recovered by wazero)")
 }
 
-// frame is a line of wazero's stack: ".name(i32,i64) i32".
-var frame = regexp.MustCompile(`^\t[^\t]*?\.(.*)\([a-z0-9,]*\)(?: .*)?$`)
+// frame is a line of wazero's stack: "module.name(i32,i64) i32".
+var frame = regexp.MustCompile(`^\t(.*)\([a-z0-9,]*\)(?: .*)?$`)
 
-// guestStack finds the names of the guest's functions in wazero's text.
-func guestStack(text string) []string {
-	_, lines, ok := strings.Cut(text, "\nwasm stack trace:\n")
-	if !ok {
-		return nil
-	}
-	var names []string
+// guestStack finds the names of the functions of the named module in wazero's
+// text.
+func guestStack(text, module string) (names []string) {
+	_, lines, _ := strings.Cut(text, "\nwasm stack trace:\n")
 	for line := range strings.SplitSeq(lines, "\n") {
 		m := frame.FindStringSubmatch(line)
 		if m == nil {
 			break
 		}
-		names = append(names, m[1])
+		if strings.HasPrefix(m[1], abi.Module+".") || strings.HasPrefix(m[1], abi.WASI+".") {
+			continue
+		}
+		names = append(names, strings.TrimPrefix(m[1], module+"."))
 	}
 	return names
 }

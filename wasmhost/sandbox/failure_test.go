@@ -10,8 +10,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/quern-project/quern/wasmhost/image"
 )
 
 // inTask captures the driver of a scenario and hands a slot and a configuration of
@@ -172,36 +170,41 @@ func TestMemoryLimitOfTheDriver(t *testing.T) {
 
 func TestStackLimit(t *testing.T) {
 	ctx := context.Background()
-	check := func(t *testing.T, s *Slot, cfg TaskConfig, limit int64) {
+	check := func(t *testing.T, s *Slot, cfg TaskConfig, limit int64, function string) {
 		t.Helper()
 		e := fails[*StackError](t, ctx, s, cfg)
-		if e == nil || e.Limit != limit || e.Use <= limit || e.Use > 200<<20 || len(e.Stack) == 0 {
-			t.Errorf("%#v", e)
+		if e == nil || e.Limit != limit || e.Use <= limit || e.Use > 200<<20 {
+			t.Fatalf("%#v", e)
+		}
+		if function != "" && !strings.HasSuffix(e.Error(), ", mostly in "+function) {
+			t.Errorf("%v, with %q", e, e.Stack)
 		}
 	}
-	for name, limit := range map[string]int64{"small": 1 << 20, "default": 0, "wazero's": math.MaxInt64} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, cGuest(t), func(o *Options) { o.StackLimit = limit })
-			w.inTask(func(s *Slot, cfg TaskConfig) {
+	for _, test := range []struct {
+		name          string
+		limit, want   int64
+		c, goFunction string
+	}{
+		{"small", 1 << 20, 1 << 20, "deep", "main.recurse"},
+		{"default", 0, 16 << 20, "deep", "main.recurse"},
+		{"wazero's", math.MaxInt64, 50_000_000, "", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			limit := func(o *Options) { o.StackLimit = test.limit }
+			newWorld(t, cGuest(t), limit).inTask(func(s *Slot, cfg TaskConfig) {
 				cfg.Args[1] = 5
-				if limit == math.MaxInt64 { // C has its own stack in linear memory, which overflows first
-					fails[*Trap](t, ctx, s, cfg)
-					return
+				check(t, s, cfg, test.want, test.c)
+				cfg.Args[1] = 12
+				if e := fails[*Trap](t, ctx, s, cfg); e == nil || len(e.Stack) == 0 || e.Stack[0] != "wide" {
+					t.Errorf("%#v", e)
 				}
-				_, _, err := s.Run(ctx, cfg)
-				t.Log(err)
 			})
+			newWorld(t, goGuest(t), limit).inTask(func(s *Slot, cfg TaskConfig) {
+				cfg.Args[2] = 5
+				check(t, s, cfg, test.want, test.goFunction)
+			}, "failing")
 		})
 	}
-	t.Run("go", func(t *testing.T) {
-		w := newWorld(t, goGuest(t))
-		w.inTask(func(s *Slot, cfg TaskConfig) {
-			cfg.Args[2] = 5
-			_, u, err := s.Run(ctx, cfg)
-			t.Log(u, err)
-		}, "failing")
-	})
-	_ = check
 }
 
 // killed runs a task that is killed while it does what it does.
@@ -280,12 +283,20 @@ func TestHostStaysResponsiveWhileGuestsSpin(t *testing.T) {
 			s := w.slot()
 			wg.Go(func() { s.Run(ctx, cfg) })
 		}
-		late := lateness(400 * time.Millisecond)
+		// Other processes delay this one too, so one quiet stretch is enough: guests
+		// that block the host do so all the time.
+		best := time.Hour
+		for range 10 {
+			late := lateness(300 * time.Millisecond)
+			t.Logf("latest tick: %v", late)
+			if best = min(best, late); best <= 100*time.Millisecond {
+				break
+			}
+		}
 		cancel()
 		wg.Wait()
-		t.Logf("latest tick: %v", late)
-		if late > 100*time.Millisecond {
-			t.Errorf("a tick was late by %v", late)
+		if best > 100*time.Millisecond {
+			t.Errorf("a tick was late by %v", best)
 		}
 	}, "failing")
 }
@@ -310,5 +321,3 @@ func TestStackIsFoundInWazero(t *testing.T) {
 		t.Error("a function that is not exported was found")
 	}
 }
-
-var _ *image.Image

@@ -31,7 +31,7 @@ func goGuest(t testing.TB) []byte {
 
 func cGuest(t testing.TB) []byte {
 	return guest(t, "c", func(out string) *exec.Cmd {
-		return exec.Command("clang", "--target=wasm32-wasi", "-O2",
+		return exec.Command("clang", "--target=wasm32-wasi", "-O2", "-fno-builtin",
 			"-o", out, "testdata/cguest/guest.c")
 	})
 }
@@ -106,7 +106,7 @@ var testFunctions = []Function{
 		<-c.Context().Done()
 	}},
 	{Name: "boom", Params: []api.ValueType{api.ValueTypeI32}, Call: func(c *Call, stack []uint64) {
-		switch stack[0] {
+		switch uint32(stack[0]) {
 		case 0:
 			panic("boom")
 		case 1:

@@ -57,7 +57,7 @@ type Options struct {
 	MaxPages uint32
 	// StackLimit is the largest call stack of a guest in bytes, outside its linear
 	// memory. It is looked at in safepoints, so a guest can exceed it for a
-	// moment. 0: DefaultStackLimit.
+	// moment. At most 50 MB, which is wazero's own limit. 0: DefaultStackLimit.
 	StackLimit int64
 	// Limits bound the modules that are accepted.
 	Limits module.Limits
@@ -103,7 +103,7 @@ func (o Options) withDefaults() Options {
 	}
 	o.Interval = orDefault(o.Interval, DefaultInterval)
 	o.MaxPages = orDefault(o.MaxPages, 1<<16)
-	o.StackLimit = orDefault(o.StackLimit, DefaultStackLimit)
+	o.StackLimit = min(orDefault(o.StackLimit, DefaultStackLimit), maxStack)
 	o.CacheSize = orDefault(o.CacheSize, DefaultCacheSize)
 	o.CompileCPU = orDefault(o.CompileCPU, DefaultCompileCPU)
 	o.CompileMemory = orDefault(o.CompileMemory, DefaultCompileMemory)

@@ -24,6 +24,9 @@ type entry struct {
 // run.
 const keepStack = 256 << 10
 
+// maxStack is the length in bytes above which wazero does not let a stack grow.
+const maxStack = 50_000_000
+
 var errLayout = errors.New("cannot find the guest's stack in this version of wazero")
 
 func newEntry(mod api.Module, name string) (*entry, error) {

@@ -18,10 +18,16 @@ static char *text;
 static volatile int never;
 volatile int spin;
 
-static int recurse(volatile int *p) {
+volatile int one = 1;
+
+// The call stack proper, outside linear memory, overflows.
+__attribute__((noinline)) static int deep(int n) { return deep(n + one) + one; }
+
+// The stack in linear memory, which C has for what has an address, overflows.
+__attribute__((noinline)) static int wide(volatile int *p) {
 	volatile int here[16];
 	here[0] = *p + 1;
-	return recurse(here) + here[0];
+	return wide(here) + here[0];
 }
 
 __attribute__((export_name("quern_task_1")))
@@ -42,7 +48,9 @@ int64_t quern_task_1(int32_t kind, int32_t id, int32_t partition) {
 	case 4:
 		for (;;) spin++;
 	case 5:
-		return recurse(&zero);
+		return deep(0);
+	case 12:
+		return wide(&zero);
 	case 6: { // an allocation that fails is used nevertheless
 		for (;;) {
 			char *p = malloc(1 << 20);

@@ -52,6 +52,8 @@ func quernTask(kind, id, partition int32) int64 { return tasks[id](partition) }
 
 var sink any
 
+func recurse(n int) int { return recurse(n+1) + 1 }
+
 func main() {
 	yieldIsImported()
 	scenario := "empty"
@@ -210,8 +212,6 @@ var scenarios = map[string]func(){
 
 	// failing: what a task can die of.
 	"failing": func() {
-		var recurse func(n int) int
-		recurse = func(n int) int { return recurse(n+1) + 1 }
 		m := map[int]int{}
 		act(task(func(p int32) int64 {
 			switch p {
