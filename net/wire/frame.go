@@ -49,7 +49,8 @@ type Writer struct {
 	buf   bytes.Buffer
 }
 
-// NewWriter returns a writer of frames whose messages have at most limit bytes.
+// NewWriter returns a writer of frames whose messages have at most limit bytes,
+// which is less than 4 GiB.
 func NewWriter(w io.Writer, limit int64) *Writer { return &Writer{w: w, limit: limit} }
 
 // Write writes one message, in a single call of the underlying Write. Errors
@@ -57,7 +58,7 @@ func NewWriter(w io.Writer, limit int64) *Writer { return &Writer{w: w, limit: l
 // encoding and of the underlying Write.
 func (w *Writer) Write(v any) error {
 	w.buf.Reset()
-	w.buf.Write(make([]byte, headerSize))
+	w.buf.WriteString("\x00\x00\x00\x00") // the header's place
 	if err := encode(v, &w.buf); err != nil {
 		return err
 	}
