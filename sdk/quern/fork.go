@@ -52,8 +52,12 @@ func checkDriver(op, site string) error {
 // goroutineStack is the calling goroutine's stack as text. It is slow, and used
 // only where something is wrong or about to be slow anyway.
 func goroutineStack() []byte {
-	buf := make([]byte, 16<<10)
-	return buf[:runtime.Stack(buf, false)]
+	for size := 16 << 10; ; size *= 2 { // its last line says who started it
+		buf := make([]byte, size)
+		if n := runtime.Stack(buf, false); n < size {
+			return buf[:n]
+		}
+	}
 }
 
 // goroutineID is the calling goroutine's number.
@@ -62,11 +66,15 @@ func goroutineID() uint64 {
 	return leadingID(buf[:runtime.Stack(buf[:], false)])
 }
 
-// leadingID reads the number from a stack's first line, "goroutine 7 [running]:".
+// leadingID reads the number from a stack's first line, "goroutine 7 [running]:",
+// or from its last, "created by main.f in goroutine 7".
 func leadingID(stack []byte) uint64 {
 	_, rest, _ := bytes.Cut(stack, []byte("goroutine "))
-	digits, _, _ := bytes.Cut(rest, []byte(" "))
-	id, _ := strconv.ParseUint(string(digits), 10, 64)
+	digits := 0
+	for digits < len(rest) && '0' <= rest[digits] && rest[digits] <= '9' {
+		digits++
+	}
+	id, _ := strconv.ParseUint(string(rest[:digits]), 10, 64)
 	return id
 }
 
