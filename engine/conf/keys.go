@@ -50,7 +50,7 @@ The limit of one task's linear memory. A task that would grow beyond it fails wi
 more than the executor's memory allows either.`)
 
 	TaskStackSize = sizeKey("quern.task.stackSize", "16m", 64*KiB, 256*MiB, `
-The limit of the call stack that sandboxed code may use outside its linear memory. Recursion beyond it fails the task.`)
+The limit of the call stack that sandboxed code may use outside its linear memory. Recursion beyond it fails the task.`).atLaunch()
 )
 
 // Scheduling.

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 )
 
 // Exists says whether there is anything at a path that may be written to,
@@ -83,7 +82,7 @@ func (g *Grants) RemoveEmpty(path string, n int) error {
 			err = Explain(writing.String(), path, err)
 		}
 		switch {
-		case errors.Is(err, fs.ErrExist), errors.Is(err, syscall.ENOTEMPTY), errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrNotExist): // not empty is ErrExist, too
 			return nil
 		case err != nil:
 			return err
@@ -142,7 +141,8 @@ func (g *Grants) Remove(path string) error {
 }
 
 // RemoveAll removes a file or a folder with all that is in it; what a link
-// leads to stays. That there is nothing is no error.
+// leads to stays. That there is nothing is no error. If somebody else makes
+// files in the folder meanwhile, the error may be fs.ErrExist.
 func (g *Grants) RemoveAll(path string) error {
 	return g.at(writing, path, func(root *os.Root, name string) error { return root.RemoveAll(name) })
 }

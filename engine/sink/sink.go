@@ -29,6 +29,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -128,7 +129,7 @@ func commit(g *files.Grants, s msg.Sink, outputs []msg.SinkOutput) (moved []stri
 		}
 		moved = append(moved, to)
 	}
-	if err := g.RemoveAll(filepath.Join(s.Path, temporary)); err != nil {
+	if err := removeTemporary(g, s); err != nil {
 		return moved, err
 	}
 	done := filepath.Join(s.Path, success)
@@ -167,7 +168,9 @@ func check(g *files.Grants, s msg.Sink, outputs []msg.SinkOutput) error {
 }
 
 // Abort removes what Begin and the attempts have made. Files that somebody else
-// has put into the target stay, and the target with them.
+// has put into the target stay, and the target with them. Attempts may still be
+// running; they fail then. Abort may be called again, and after Commit, too,
+// when it does nothing.
 func Abort(g *files.Grants, s msg.Sink) error { return cleanUp(g, s, foldersMade(g, s), nil) }
 
 // foldersMade is how many folders Begin has made.
@@ -193,12 +196,31 @@ func cleanUp(g *files.Grants, s msg.Sink, made int, moved []string) error {
 	for _, path := range moved {
 		problems = append(problems, g.RemoveAll(path))
 	}
-	problems = append(problems, g.RemoveAll(filepath.Join(s.Path, temporary)))
-	problems = append(problems, g.RemoveEmpty(s.Path, made))
-	if err := errors.Join(problems...); err != nil {
+	err := removeTemporary(g, s)
+	if err == nil {
+		err = g.RemoveEmpty(s.Path, made)
+	}
+	if err := errors.Join(append(problems, err)...); err != nil {
 		return fmt.Errorf("removing the unfinished output in %s: %w", s.Path, err)
 	}
 	return nil
+}
+
+// removeTries is how often an attempt may slip a file into the folder that is
+// being removed. There are only so many that still run.
+const removeTries = 100
+
+// removeTemporary removes the attempts first: as long as madeFile is there,
+// Abort can be called again.
+func removeTemporary(g *files.Grants, s msg.Sink) error {
+	err := g.RemoveAll(attempts(s))
+	for n := 1; n < removeTries && errors.Is(err, fs.ErrExist); n++ {
+		err = g.RemoveAll(attempts(s))
+	}
+	if err != nil {
+		return err
+	}
+	return g.RemoveAll(filepath.Join(s.Path, temporary))
 }
 
 // attempts is the folder of the attempts' files.

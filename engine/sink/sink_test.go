@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -328,6 +329,49 @@ func TestACommitThatFailsTakesEverythingBack(t *testing.T) {
 			}
 			w.expect(want)
 		})
+	}
+}
+
+// Attempts that nobody waits for, because they are late or about to be killed,
+// may start and end at any moment of a commit or an abort.
+func TestCommitAndAbortAmongRunningAttempts(t *testing.T) {
+	for round := range 20 {
+		w := newWorld(t)
+		s := w.sink("out", "")
+		w.begin(s)
+		accepted := w.attempt(s, 0, 1, "zero\n")
+		var running sync.WaitGroup
+		for worker := range 4 {
+			running.Go(func() {
+				for i := range 1000 {
+					wr, err := NewWriter(w.grants, unlimited{}, s, 0, msg.TaskID(1000*(worker+1)+i))
+					if err != nil {
+						if !errors.Is(err, fs.ErrNotExist) {
+							t.Errorf("a late attempt: error %v, want fs.ErrNotExist", err)
+						}
+						return
+					}
+					wr.Write([]byte("late\n"))
+					if _, err := wr.Close(); err != nil {
+						t.Errorf("a late attempt: %v", err)
+					}
+				}
+			})
+		}
+		want := map[string]string{}
+		if round%2 == 0 {
+			if err := Commit(w.grants, s, []msg.SinkOutput{accepted}); err != nil {
+				t.Error(err)
+			}
+			want = map[string]string{"out/": "", "out/_SUCCESS": "", "out/part-00000": "zero\n"}
+		} else if err := Abort(w.grants, s); err != nil {
+			t.Error(err)
+		}
+		running.Wait()
+		if err := Abort(w.grants, s); err != nil {
+			t.Errorf("once more: %v", err)
+		}
+		w.expect(want)
 	}
 }
 
