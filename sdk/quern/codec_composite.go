@@ -62,9 +62,8 @@ func (e elements) encode(enc *encoder, p unsafe.Pointer, n int) {
 	if e.size == 0 {
 		return
 	}
-	for range n {
-		e.c.enc(enc, p)
-		p = unsafe.Add(p, e.size)
+	for i := range n { // a pointer must not step behind the last one
+		e.c.enc(enc, unsafe.Add(p, uintptr(i)*e.size))
 	}
 }
 
