@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs the command lines in testdata/scripts, each a chapter of
 // what the command line does.
 func TestScripts(t *testing.T) {
-	goEnv := goEnvForScripts(t)
+	goEnv := goSettings(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/scripts",
 		RequireExplicitExec: true,
@@ -51,9 +51,9 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// goEnvForScripts lets the scripts share the caches and the toolchain of the
+// goSettings lets scripts and child processes share the caches and the toolchain of the
 // Go that runs the test: everything else would have to be compiled anew.
-func goEnvForScripts(t *testing.T) []string {
+func goSettings(t *testing.T) []string {
 	names := []string{"GOCACHE", "GOMODCACHE", "GOROOT", "GOTOOLCHAIN"}
 	out, err := exec.Command("go", append([]string{"env"}, names...)...).Output()
 	if err != nil {
