@@ -32,7 +32,7 @@ func (r *run) bufferSize() int {
 }
 
 // minReadSize makes reads of runs with small blocks worth their system call.
-const minReadSize = 64 << 10
+const minReadSize = 16 << 10
 
 // whole says whether the run is read at once, so that its file need not stay open.
 func (r *run) whole() bool { return int64(r.bufferSize()) == r.length }

@@ -28,7 +28,8 @@ type Writer struct {
 	closed bool
 	err    error // the first one: the output is lost
 
-	metrics WriteMetrics
+	metrics  WriteMetrics
+	inMemory int64 // bytes of the records in the arena
 }
 
 // NewWriter starts the output of a map partition by a task attempt. It takes
@@ -113,6 +114,7 @@ func (w *Writer) write(batch []byte) error {
 	}
 	w.metrics.Records += int64(n)
 	w.metrics.Bytes += int64(len(batch))
+	w.inMemory += int64(len(batch))
 	return nil
 }
 
@@ -254,6 +256,7 @@ func (w *Writer) spill() error {
 	file.add(r)
 	w.runs = append(w.runs, r)
 	w.metrics.Spills++
+	w.metrics.MemorySpilled, w.inMemory = w.metrics.MemorySpilled+w.inMemory, 0
 	w.metrics.DiskSpilled += r.length
 	return nil
 }
