@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -38,6 +39,7 @@ func TestBarsLeaveNoTraceBetweenLines(t *testing.T) {
 			p.On(event.StageCompleted{Stage: first})
 			p.On(event.StageSubmitted{Stage: second, Name: "collect", Tasks: 2})
 			screen.await(t, "stage 1")
+			io.WriteString(screen.slave, "^C") // as a terminal echoes it
 			fmt.Fprint(stdout, "result 1\nresult 2\nno end of line")
 			p.close()
 			fmt.Fprint(stdout, ", then more\n")

@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/vbauerster/cupwriter"
 	"github.com/vbauerster/mpb/v8"
 	"golang.org/x/term"
 )
@@ -42,6 +43,15 @@ func sameFile(a, b io.Writer) bool {
 	return err == nil && err2 == nil && os.SameFile(fi, gi)
 }
 
+// carriageReturns begins each write in the first column. Terminals echo what is
+// typed, such as ^C, behind the bars; from there the bars could not be erased.
+type carriageReturns struct{ file *os.File }
+
+func (c carriageReturns) Write(b []byte) (int, error) {
+	n, err := c.file.Write(append([]byte{'\r'}, b...))
+	return max(n-1, 0), err
+}
+
 // addBar adds a bar of so many steps; nil after close.
 func (t *terminal) addBar(steps int64, style mpb.BarFillerBuilder, options ...mpb.BarOption) *mpb.Bar {
 	t.mu.Lock()
@@ -50,7 +60,9 @@ func (t *terminal) addBar(steps int64, style mpb.BarFillerBuilder, options ...mp
 		return nil
 	}
 	if t.bars == nil {
-		t.bars = mpb.New(mpb.WithOutput(t.file))
+		screen := cupwriter.New(carriageReturns{t.file}, false)
+		screen.SetTermFd(int(t.file.Fd()))
+		t.bars = mpb.New(mpb.WithConsoleWriter(screen))
 	}
 	// With a total of 0 at first, a bar ends when it is told to and not by
 	// itself at the last step.
