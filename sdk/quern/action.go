@@ -22,15 +22,12 @@ type action struct {
 
 // results collects what a task of an action sends to the driver. A batch begins
 // with the partition and the length of the rest, 4 bytes little-endian each.
-type results struct {
-	portWriter
-	partition int
-}
+type results struct{ *portWriter }
 
 const resultHead = 8
 
 func openResults(id uint32, p int) *results {
-	r := &results{portWriter: *openWriter(abi.PortResult, id, p, "results"), partition: p}
+	r := &results{portWriter: openWriter(abi.PortResult, id, p, "results")}
 	r.head = resultHead
 	r.prefix = func(b []byte) {
 		binary.LittleEndian.PutUint32(b, uint32(p))
@@ -88,7 +85,6 @@ func (a *action) run(partitions []int, sink *abi.SinkDesc, receive func(p int, b
 		buf := make([]byte, size)
 		n := hostJobNext(job, buf)
 		if n > int64(len(buf)) {
-			size = abi.BatchSize
 			buf = make([]byte, n)
 			n = hostJobNext(job, buf)
 		}
@@ -101,6 +97,7 @@ func (a *action) run(partitions []int, sink *abi.SinkDesc, receive func(p int, b
 		if !eachResult(buf[:n], receive) {
 			return fmt.Errorf("%s at %s: a result of %d bytes is damaged", a.name, a.site, n)
 		}
+		size = min(4*size, abi.BatchSize)
 	}
 }
 

@@ -38,7 +38,11 @@ func combine[K comparable, V, C any](in *rdd[Pair[K, V]], name string, by combin
 	}
 	want := hashLayout(n)
 	s := newShuffle(parent, want, true)
-	s.write = func(p int) { writeCombined(in.each(p), s.writer(p), by, k, c) }
+	s.write = func(p int) {
+		w := s.writer(p)
+		writeCombined(in.each(p), w, by, k, c)
+		w.close()
+	}
 	read := shuffled[K, C](s, k, c)
 	return &rdd[Pair[K, C]]{
 		node: define(s.definition(name, want, entries, err)),
@@ -90,67 +94,86 @@ func combineRecords[K comparable, V, C any](read *keyed[K, V], p int, create fun
 	}
 }
 
-// writeCombined is the map side. Keys meet in a table of bounded size; when it is
-// full, it is written out in the order in which the keys came, so that the
-// output depends on the input alone.
+// writeCombined is the map side.
 func writeCombined[K comparable, V, C any](in iter.Seq[Pair[K, V]], w *shuffleWriter, by combiner[V, C], k *keyCodec, c *codec) {
-	t := newTable()
-	var combined []C
-	taken := 0 // since the last flush
-	useless := false
-	var e encoder
-	key := new(K)
-	slot := new(C)
-	flush := func() {
-		for i := range combined {
-			w.begin()
-			w.b = append(w.b, t.key(i)...)
-			w.value()
-			*slot = combined[i]
-			c.enc(&w.encoder, unsafe.Pointer(slot))
-			w.end()
-		}
-		// Keys that hardly ever meet are not worth the table's time.
-		useless = taken/10*9 < len(combined)
-		taken = 0
-		clear(combined)
-		combined = combined[:0]
-		t.reset()
-	}
-	in(func(v Pair[K, V]) bool {
-		*key = v.Key
-		if useless {
-			w.begin()
-			k.enc(&w.encoder, unsafe.Pointer(key))
-			w.value()
-			*slot = by.create(v.Value)
-			c.enc(&w.encoder, unsafe.Pointer(slot))
-			w.end()
-			return true
-		}
-		var i int
-		var found bool
-		if k.raw {
-			s := *(*string)(unsafe.Pointer(key))
-			i, found = t.find(unsafe.Slice(unsafe.StringData(s), len(s)))
-		} else {
-			e.b = e.b[:0]
-			k.enc(&e, unsafe.Pointer(key))
-			i, found = t.find(e.b)
-		}
-		taken++
-		if found {
-			combined[i] = by.add(combined[i], v.Value)
-			return true
-		}
-		combined = append(combined, by.create(v.Value))
-		if t.full() {
-			flush()
-		}
+	m := &mapSide[K, V, C]{w: w, by: by, key: k, codec: c, table: newTable(), keySlot: new(K), slot: new(C)}
+	in(m.add)
+	m.flush()
+}
+
+// mapSide combines pairs before they are shuffled. Keys meet in a table of
+// bounded size; when it is full, it is written out in the order in which the
+// keys came, so that the output depends on the input alone.
+type mapSide[K comparable, V, C any] struct {
+	w     *shuffleWriter
+	by    combiner[V, C]
+	key   *keyCodec
+	codec *codec
+
+	table    *table
+	combined []C  // by number in the table
+	taken    int  // pairs since the last flush
+	useless  bool // keys hardly ever meet: not worth the table's time
+
+	e       encoder // a key
+	keySlot *K
+	slot    *C
+}
+
+func (m *mapSide[K, V, C]) add(v Pair[K, V]) bool {
+	if m.useless {
+		m.pass(v)
 		return true
-	})
-	flush()
-	w.close()
+	}
+	var i int
+	var found bool
+	if m.key.raw {
+		s := *(*string)(unsafe.Pointer(&v.Key))
+		i, found = m.table.find(unsafe.Slice(unsafe.StringData(s), len(s)))
+	} else {
+		*m.keySlot = v.Key
+		m.e.b = m.e.b[:0]
+		m.key.enc(&m.e, unsafe.Pointer(m.keySlot))
+		i, found = m.table.find(m.e.b)
+	}
+	m.taken++
+	if found {
+		c := &m.combined[i]
+		*c = m.by.add(*c, v.Value)
+		return true
+	}
+	m.combined = append(m.combined, m.by.create(v.Value))
+	if m.table.full() {
+		m.flush()
+	}
+	return true
+}
+
+// pass writes a pair without the table.
+func (m *mapSide[K, V, C]) pass(v Pair[K, V]) {
+	m.w.begin()
+	*m.keySlot = v.Key
+	m.key.enc(&m.w.encoder, unsafe.Pointer(m.keySlot))
+	m.w.value()
+	*m.slot = m.by.create(v.Value)
+	m.codec.enc(&m.w.encoder, unsafe.Pointer(m.slot))
+	m.w.end()
+}
+
+func (m *mapSide[K, V, C]) flush() {
+	for i := range m.combined {
+		m.w.begin()
+		m.w.b = append(m.w.b, m.table.key(i)...)
+		m.w.value()
+		*m.slot = m.combined[i]
+		m.codec.enc(&m.w.encoder, unsafe.Pointer(m.slot))
+		m.w.end()
+	}
+	m.useless = m.taken/10*9 < len(m.combined)
+	m.taken = 0
+	clear(m.combined)
+	m.combined = m.combined[:0]
+	m.table.reset()
 }
 
 // CombineByKey makes one value of all values of a key: create starts with the

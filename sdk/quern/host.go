@@ -25,10 +25,11 @@ package quern
 //	func hostLastError(buf []byte) int64
 //	func hostLog(level int, text string) int64
 //
-// Buffers: hostJobNext and hostPortRead answer the length of the next batch. If
-// that is more than len(buf), nothing was written and the batch is still the
-// next one: call again with a larger buffer. hostConfGet, hostTaskInfo and
-// hostLastError write what fits and answer the whole length. Nothing passed in
+// Buffers: hostJobNext and hostPortRead fill buf with as many whole batches or
+// records as fit and answer their length. An answer above len(buf) is what the
+// next one needs; nothing was written, and nothing is lost: call again with a
+// larger buffer. hostConfGet, hostTaskInfo and hostLastError answer the whole
+// length, too, and have written the value if that fits. Nothing passed in
 // is kept after the call: hostPortWrite copies b.
 //
 // The host answers hostJobNext with one or more batches of PortResult, whole and

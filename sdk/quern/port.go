@@ -19,7 +19,7 @@ type cursor struct {
 }
 
 // firstGuess is small because most tasks of a small job read little, and their
-// time is a few microseconds.
+// time is a few microseconds. Later buffers are larger.
 const firstGuess = 1 << 10
 
 // openCursor opens a port for reading.
@@ -38,7 +38,7 @@ func (c *cursor) fill() bool {
 		return false
 	}
 	buf := c.buf[:cap(c.buf)]
-	if c.keep || len(buf) == 0 {
+	if c.keep || len(buf) < c.guess {
 		buf = make([]byte, c.guess)
 	}
 	n := check(hostPortRead(c.port, buf), "reading "+c.what)
@@ -53,6 +53,7 @@ func (c *cursor) fill() bool {
 	if n == 0 {
 		c.close()
 	}
+	c.guess = min(4*c.guess, abi.BatchSize)
 	return n > 0
 }
 
@@ -120,6 +121,7 @@ type portWriter struct {
 	encoder
 	port   int64
 	what   string
+	write  func(batch []byte)
 	head   int // bytes at the start of each batch that belong to prefix
 	prefix func(batch []byte)
 }
@@ -127,6 +129,7 @@ type portWriter struct {
 func openWriter(kind abi.PortKind, id uint32, partition int, what string) *portWriter {
 	w := &portWriter{what: what}
 	w.port = check(hostPortOpen(kind, id, partition), "opening "+what)
+	w.write = func(batch []byte) { check(hostPortWrite(w.port, batch), "writing "+what) }
 	return w
 }
 
@@ -139,12 +142,13 @@ func (w *portWriter) flush() {
 		if w.prefix != nil {
 			w.prefix(w.b)
 		}
-		check(hostPortWrite(w.port, w.b), "writing "+w.what)
+		w.write(w.b)
 		w.b = w.b[:w.head]
 	}
 }
 
-// close completes the port.
+// close completes the port. After a failure it is not called: the host then
+// throws away what was written.
 func (w *portWriter) close() {
 	w.flush()
 	check(hostPortClose(w.port), "closing "+w.what)

@@ -170,6 +170,13 @@ func (r RDD[T]) FlatMap[R any](f func(T) []R) RDD[R] {
 }
 
 func flatMapElements[T, R any](in *rdd[T], name string, lay *layout, entries []uintptr, f func(T) []R) *rdd[R] {
+	if fast := knownFlatMap(f); fast != nil {
+		return narrowLaid(in, name, lay, entries, func(_ int, in iter.Seq[T]) iter.Seq[R] {
+			return func(yield func(R) bool) {
+				in(func(v T) bool { return fast(v, yield) })
+			}
+		})
+	}
 	return narrowLaid(in, name, lay, entries, func(_ int, in iter.Seq[T]) iter.Seq[R] {
 		return func(yield func(R) bool) {
 			in(func(v T) bool {

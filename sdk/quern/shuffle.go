@@ -38,12 +38,12 @@ func (s *shuffle) definition(name string, lay *layout, entries []uintptr, err er
 
 // shuffleWriter writes the records of one map partition.
 type shuffleWriter struct {
-	portWriter
+	*portWriter
 	start, middle int // of the record being written
 }
 
 func (s *shuffle) writer(p int) *shuffleWriter {
-	return &shuffleWriter{portWriter: *openWriter(abi.PortShuffleWrite, s.desc.ID, p,
+	return &shuffleWriter{portWriter: openWriter(abi.PortShuffleWrite, s.desc.ID, p,
 		"shuffle "+strconv.Itoa(int(s.desc.ID)))}
 }
 

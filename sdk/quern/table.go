@@ -3,13 +3,18 @@ package quern
 import "unsafe"
 
 // table numbers byte strings in the order in which they first come: the map
-// side's table of keys. It is made for the sandbox: the keys lie in one block
-// that the collector does not look into, a slot is one word, and its memory is
-// used again after each flush.
+// side's table of keys. It is made for the sandbox: neither slots nor entries
+// nor keys are of interest to the collector, a key of up to eight bytes is
+// compared as one word, and the memory is used again after each flush.
 type table struct {
-	slots []uint64 // hash<<32 | number+1; 0 is free
-	keys  []byte   // all keys, one after the other
-	ends  []uint32 // of key i in keys
+	slots   []uint32 // number of an entry, plus 1; 0 is free
+	entries []tableEntry
+	keys    []byte // all keys, one after the other
+}
+
+type tableEntry struct {
+	word   uint64 // see keyWord
+	off, n uint32 // of the key in keys
 }
 
 const (
@@ -20,91 +25,106 @@ const (
 	tableBytes = 4 << 20
 )
 
-func newTable() *table { return &table{slots: make([]uint64, firstSlots)} }
-
-func (t *table) len() int { return len(t.ends) }
+func newTable() *table { return &table{slots: make([]uint32, firstSlots)} }
 
 // full says whether to flush before more keys come.
-func (t *table) full() bool { return len(t.ends) >= tableKeys || len(t.keys) >= tableBytes }
+func (t *table) full() bool { return len(t.entries) >= tableKeys || len(t.keys) >= tableBytes }
 
 // key returns the bytes of key i, valid until reset.
 func (t *table) key(i int) []byte {
-	start := uint32(0)
-	if i > 0 {
-		start = t.ends[i-1]
-	}
-	return t.keys[start:t.ends[i]]
+	e := t.entries[i]
+	return t.keys[e.off : e.off+e.n]
 }
 
 // find returns the number of a key, and whether it was there before.
 func (t *table) find(key []byte) (int, bool) {
-	h := hashBytes(key)
-	mask := uint64(len(t.slots) - 1)
-	tag := h &^ (1<<32 - 1)
-	i := h >> 7 & mask
-	for {
-		s := t.slots[i]
-		if s == 0 {
-			break
-		}
-		if s&^(1<<32-1) == tag {
-			n := int(uint32(s)) - 1
-			if string(t.key(n)) == string(key) {
-				return n, true
-			}
-		}
-		i = (i + 1) & mask
+	p, n := unsafe.Pointer(unsafe.SliceData(key)), uint32(len(key))
+	var word uint64
+	if n-4 <= 4 {
+		word = uint64(*(*uint32)(p))<<32 | uint64(*(*uint32)(unsafe.Add(p, n-4)))
+	} else {
+		word = keyWord(p, n)
 	}
-	n := len(t.ends)
-	t.slots[i] = tag | uint64(n+1)
+	slots := t.slots
+	i := slotOf(word, n)
+	for {
+		i &= len(slots) - 1
+		s := int(slots[i]) - 1
+		if s < 0 {
+			return t.insert(key, word, i), false
+		}
+		if e := &t.entries[s]; e.word == word && e.n == n && (n <= 8 || t.same(e, key)) {
+			return s, true
+		}
+		i++
+	}
+}
+
+// same compares a key longer than its word.
+func (t *table) same(e *tableEntry, key []byte) bool {
+	return string(t.keys[e.off:e.off+e.n]) == string(key)
+}
+
+// insert adds a key that was not found; i is its free slot.
+func (t *table) insert(key []byte, word uint64, i int) int {
+	t.entries = append(t.entries, tableEntry{word, uint32(len(t.keys)), uint32(len(key))})
 	t.keys = append(t.keys, key...)
-	t.ends = append(t.ends, uint32(len(t.keys)))
-	if 2*len(t.ends) > len(t.slots) {
+	number := len(t.entries)
+	t.slots[i] = uint32(number)
+	if 2*number > len(t.slots) {
 		t.grow()
 	}
-	return n, false
+	return number - 1
 }
 
 func (t *table) grow() {
-	t.slots = make([]uint64, 4*len(t.slots))
-	mask := uint64(len(t.slots) - 1)
-	for n := range t.ends {
-		h := hashBytes(t.key(n))
-		i := h >> 7 & mask
+	t.slots = make([]uint32, 4*len(t.slots))
+	mask := len(t.slots) - 1
+	for number := range t.entries {
+		i := slotOf(t.entries[number].word, t.entries[number].n) & mask
 		for t.slots[i] != 0 {
 			i = (i + 1) & mask
 		}
-		t.slots[i] = h&^(1<<32-1) | uint64(n+1)
+		t.slots[i] = uint32(number + 1)
 	}
 }
 
 // reset forgets all keys.
 func (t *table) reset() {
 	clear(t.slots)
-	t.keys, t.ends = t.keys[:0], t.ends[:0]
+	t.keys, t.entries = t.keys[:0], t.entries[:0]
 }
 
-// hashBytes is for this table alone: nothing that leaves the task depends on it.
-// It takes eight bytes a step with one multiplication of 64 bits, which is what
-// a sandbox has.
-func hashBytes(b []byte) uint64 {
-	const m = 0x9e3779b97f4a7c15
-	n := len(b)
-	h := uint64(n) * m
-	p := unsafe.Pointer(unsafe.SliceData(b))
-	for ; n >= 8; n -= 8 {
-		h = (h ^ *(*uint64)(p)) * m
-		h ^= h >> 29
-		p = unsafe.Add(p, 8)
+// Odd, with about as many ones as zeros.
+const hashFactor = 0x9e3779b97f4a7c15
+
+// slotOf spreads words over slots: its low bits depend on all of word.
+func slotOf(word uint64, n uint32) int {
+	h := (word + uint64(n)) * hashFactor
+	return int(h >> 32)
+}
+
+// keyWord makes a key one word, for this table alone; nothing that leaves the
+// task depends on it. Of a key of up to eight bytes it is the bytes themselves,
+// some of them twice, so that keys of one length are equal if their words are.
+// Of a longer one it is a hash, made with one multiplication of 64 bits a step,
+// which is what a sandbox has. find has the most frequent case itself.
+func keyWord(p unsafe.Pointer, n uint32) uint64 {
+	switch {
+	case n > 8:
+		h := uint64(0)
+		last := *(*uint64)(unsafe.Add(p, n-8))
+		for ; n > 8; n -= 8 {
+			h = (h ^ *(*uint64)(p)) * hashFactor
+			h ^= h >> 32
+			p = unsafe.Add(p, 8)
+		}
+		h = (h ^ last) * hashFactor
+		return h ^ h>>32
+	case n >= 4:
+		return uint64(*(*uint32)(p))<<32 | uint64(*(*uint32)(unsafe.Add(p, n-4)))
+	case n > 0:
+		return uint64(*(*byte)(p))<<16 | uint64(*(*byte)(unsafe.Add(p, n/2)))<<8 | uint64(*(*byte)(unsafe.Add(p, n-1)))
 	}
-	if n >= 4 {
-		h = (h ^ uint64(*(*uint32)(p))) * m
-		h ^= h >> 29
-		p, n = unsafe.Add(p, 4), n-4
-	}
-	for ; n > 0; n-- {
-		h = (h ^ uint64(*(*byte)(p))) * m
-		p = unsafe.Add(p, 1)
-	}
-	return h ^ h>>32
+	return 0
 }
