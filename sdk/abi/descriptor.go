@@ -51,9 +51,10 @@ type DepDesc struct {
 type PartitionerKind uint32
 
 const (
-	// PartitionHash: by a hash of the key's bytes.
+	// PartitionHash: by a hash of the key's bytes, HashPartition.
 	PartitionHash PartitionerKind = 1
-	// PartitionRange: the number of Bounds that are <= the key, by bytes.
+	// PartitionRange: the number of Bounds that are <= the key, by bytes; see
+	// RangePartition.
 	PartitionRange PartitionerKind = 2
 	// PartitionGiven: the key begins with the partition, 4 bytes big-endian,
 	// which the host takes off. A partition out of range fails the task.

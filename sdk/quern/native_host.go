@@ -17,7 +17,8 @@ import (
 // Outside a sandbox a job runs in this process: the functions that a module
 // imports from the engine are answered by an evaluator, one task after the
 // other, so that `go test` and a debugger work on a job. It keeps the engine's
-// promises: equal partitions, equal order, equal output folders, equal errors.
+// promises: equal partitions, stages and seeds, equal order of results, equal
+// output folders, errors in the same words.
 //
 // What differs is what needs a sandbox. Tasks share the driver's memory, so a
 // task's writes to captured variables are seen by all; nothing limits memory;
