@@ -162,7 +162,6 @@ func TestSortKeepsEqualKeysInTheirOrder(t *testing.T) {
 		name  string
 		texts []string
 	}{
-		{"nothing", nil},
 		{"an empty file", []string{""}},
 		{"one line without an end", []string{"only"}},
 		{"lines shorter than a key", []string{"b\n\na\nab\n", "b\nabcdefghij\nabcdefghi\n"}},
