@@ -19,7 +19,7 @@ FUZZTIME ?= 10s
 
 # These run without the race detector: guests, which it cannot see into, do
 # most of their work, and it makes compiling them ten times slower.
-WITHOUT_RACE := jobs|cmd/quern|internal/bench
+WITHOUT_RACE := jobs|cmd/quern|internal/bench|internal/e2e
 
 .PHONY: help build demo test lint bench fuzz clean
 
@@ -34,14 +34,15 @@ demo: build ## estimate Pi, then count the words of the Go toolchain's own sourc
 	bin/quern build -o out/pi.wasm jobs/pi
 	bin/quern build -o out/wordcount.wasm jobs/wordcount
 	bin/quern run out/pi.wasm
-	bin/quern run --allow-read "$$(go env GOROOT)/src" out/wordcount.wasm "$$(go env GOROOT)/src"
+	bin/quern run --allow-read "$$(go env GOROOT)/src" out/wordcount.wasm "$$(go env GOROOT)/src" | tee out/words
+	@go run ./internal/bench/reference "$$(go env GOROOT)/src" | diff out/words - && echo "A native program, without Quern, counts the same."
 
 test: lint ## everything that must pass before a change lands
 	go test $$(go list ./... | grep -E '/($(WITHOUT_RACE))(/|$$)')
 	go test -race $$(go list ./... | grep -vE '/($(WITHOUT_RACE))(/|$$)')
 
 lint: ## gofmt, go vet (also for macOS and Windows), house rules
-	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
+	@unformatted=$$("$$(go env GOROOT)/bin/gofmt" -l $$(git ls-files '*.go')); \
 	if [ -n "$$unformatted" ]; then printf 'not gofmt-ed:\n%s\n' "$$unformatted"; exit 1; fi
 	go vet ./...
 	GOOS=darwin GOARCH=arm64 go vet ./wasmhost/... ./cmd/quern
