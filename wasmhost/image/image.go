@@ -48,7 +48,7 @@ func (s *Store) Capture(st State, prev *Image) (*Image, error) {
 		data := st.Memory[i*ChunkSize : (i+1)*ChunkSize : (i+1)*ChunkSize]
 		if prev != nil && i < len(prev.chunks) {
 			c := prev.chunks[i]
-			if c == nil || c.data == nil {
+			if c.zeros() {
 				if isZero(data) {
 					img.chunks[i] = c
 					continue
@@ -136,7 +136,7 @@ func (img *Image) Len() int64 { return int64(len(img.chunks)) * ChunkSize }
 func (img *Image) Resident() int64 {
 	n := int64(0)
 	for _, c := range img.chunks {
-		if c != nil && c.data != nil {
+		if !c.zeros() {
 			n += ChunkSize
 		}
 	}
@@ -176,7 +176,7 @@ type Manifest struct {
 func (img *Image) Manifest() Manifest {
 	m := Manifest{Chunks: make([]Hash, len(img.chunks)), Globals: img.globals, Clock: img.Clock()}
 	for i, c := range img.chunks {
-		if c != nil && c.data != nil {
+		if !c.zeros() {
 			m.Chunks[i] = c.hash
 		}
 	}

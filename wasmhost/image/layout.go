@@ -25,7 +25,7 @@ const (
 func (s *Store) layOut(img *Image) error {
 	img.places = make([]uint32, len(img.chunks))
 	img.fillPlaces()
-	if runs(img.places) <= maxRuns {
+	if runs(img.places) <= s.maxRuns {
 		return nil
 	}
 	if err := s.compact(img.chunks); err != nil {
@@ -56,54 +56,52 @@ func runs(places []uint32) int {
 }
 
 // compact copies chunks to consecutive new places and makes them refer to the
-// copies. Other images go on with the old ones.
+// copies. A chunk that occurs twice gets two places, or it would break the run.
+// Other images go on with the old ones.
 func (s *Store) compact(chunks []*chunk) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return errClosed
 	}
-	place := s.end
+	first, used := s.end, uint32(0)
 	fresh := make([]*chunk, len(chunks))
-	copies := make(map[*chunk]*chunk, len(chunks))
-	used := uint32(0)
-	next := func(c *chunk) *chunk {
-		c.place = place + used
-		c.refs = 1
+	place := func(i int) {
+		c := &chunk{place: first + used, refs: 1}
+		if !chunks[i].zeros() {
+			c.hash, c.data = chunks[i].hash, chunks[i].data
+		}
+		fresh[i] = c
 		used++
-		return c
 	}
 	for i := 0; i < len(chunks); {
-		c := chunks[i]
-		if c != nil && c.data != nil {
-			if copies[c] == nil {
-				copies[c] = next(&chunk{hash: c.hash, data: c.data})
-			} else {
-				copies[c].refs++
-			}
-			fresh[i] = copies[c]
+		if !chunks[i].zeros() {
+			place(i)
 			i++
 			continue
 		}
-		first := i
-		for i < len(chunks) && (chunks[i] == nil || chunks[i].data == nil) {
+		gap := i
+		for i < len(chunks) && chunks[i].zeros() {
 			i++
 		}
-		if first > 0 && i < len(chunks) && i-first <= fillGap {
-			for k := first; k < i; k++ {
-				fresh[k] = next(&chunk{})
+		if gap > 0 && i < len(chunks) && i-gap <= fillGap {
+			for ; gap < i; gap++ {
+				place(gap)
 			}
 		}
 	}
 	s.end += used
-	for old, c := range copies {
-		kept, err := s.pool.put(c.place, old.data)
+	for _, c := range fresh {
+		if c.zeros() {
+			continue
+		}
+		kept, err := s.pool.put(c.place, c.data)
 		if err != nil {
-			all := make([]uint32, used)
-			for i := range all {
-				all[i] = place + uint32(i)
+			places := make([]uint32, used)
+			for i := range places {
+				places[i] = first + uint32(i)
 			}
-			_ = s.giveBack(all)
+			_ = s.giveBack(places)
 			return err
 		}
 		c.data = kept
@@ -112,8 +110,9 @@ func (s *Store) compact(chunks []*chunk) error {
 	for i, c := range fresh {
 		free = s.unref(chunks[i], free)
 		chunks[i] = c
-		if c != nil && c.data != nil {
+		if !c.zeros() {
 			s.byHash[c.hash] = c
+			s.kept++
 		}
 	}
 	return s.giveBack(free)

@@ -62,6 +62,9 @@ type chunk struct {
 	refs  int // images that refer to it, each occurrence counts
 }
 
+// zeros says whether the chunk, which may be nil, is all zeros.
+func (c *chunk) zeros() bool { return c == nil || c.data == nil }
+
 // Store keeps chunks. It is safe for concurrent use.
 type Store struct {
 	pool pool
@@ -70,13 +73,16 @@ type Store struct {
 	byHash map[Hash]*chunk
 	end    uint32   // places from here on were never used
 	gaps   []uint32 // unused places below end, ascending
+	kept   int      // chunks that are not zeros
 	closed bool
+
+	maxRuns int // see layout.go
 }
 
 // NewStore makes an empty store. Close it when all its images are released and
 // no memory is loaded with one any more.
 func NewStore(o Options) (*Store, error) {
-	s := &Store{byHash: make(map[Hash]*chunk)}
+	s := &Store{byHash: make(map[Hash]*chunk), maxRuns: maxRuns}
 	if o.Heap || !memory.MappedSupported {
 		s.pool = &heapPool{}
 		return s, nil
@@ -103,7 +109,7 @@ func (s *Store) Close() error {
 
 // Stats says what a store holds.
 type Stats struct {
-	Chunks int   // distinct chunks that are not zeros
+	Chunks int   // chunks that are not zeros
 	Bytes  int64 // their size
 }
 
@@ -111,8 +117,7 @@ type Stats struct {
 func (s *Store) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := int(s.end) - len(s.gaps)
-	return Stats{Chunks: n, Bytes: int64(n) * ChunkSize}
+	return Stats{Chunks: s.kept, Bytes: int64(s.kept) * ChunkSize}
 }
 
 var (
@@ -192,6 +197,7 @@ func (s *Store) add(chunks []*chunk, wants []want) error {
 	for i, place := range s.allocate(len(fresh)) {
 		fresh[i].place = place
 	}
+	s.kept += len(fresh)
 	for _, c := range fresh {
 		kept, err := s.pool.put(c.place, c.data)
 		if err != nil {
@@ -212,11 +218,14 @@ func (s *Store) unref(c *chunk, free []uint32) []uint32 {
 	if c.refs--; c.refs > 0 {
 		return free
 	}
-	if c.data != nil && s.byHash[c.hash] == c {
+	if !c.zeros() && s.byHash[c.hash] == c {
 		delete(s.byHash, c.hash)
 	}
 	if c.place != memory.Zero {
 		free = append(free, c.place)
+		if !c.zeros() {
+			s.kept--
+		}
 	}
 	return free
 }

@@ -107,7 +107,7 @@ func TestSecondLoadIsFromTheCache(t *testing.T) {
 func TestDamagedEntryIsNoticedAndMadeAnew(t *testing.T) {
 	c := newCacheTest(t)
 	c.load(cGuest(t))
-	for _, path := range c.files() {
+	for i, path := range c.files() {
 		good, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -120,6 +120,9 @@ func TestDamagedEntryIsNoticedAndMadeAnew(t *testing.T) {
 			"a link":   func() error { return errors.Join(os.Remove(path), os.Symlink("/etc/passwd", path)) },
 			"an extra": func() error { return os.WriteFile(filepath.Join(filepath.Dir(path), "extra"), good, 0o600) },
 		} {
+			if i > 0 && what != "changed" && what != "a link" {
+				continue // one file stands for all
+			}
 			if err := damage(); err != nil {
 				t.Fatal(err)
 			}

@@ -243,7 +243,8 @@ func (h *Host) compileInChild(ctx context.Context, req compileRequest, wasm []by
 
 // outOfMemory recognises how the Go runtime dies when it gets no more memory.
 func outOfMemory(stderr string) bool {
-	for _, s := range []string{"out of memory", "cannot allocate", "cannot map pages", "errno=12", "failed to create new OS thread"} {
+	for _, s := range []string{"out of memory", "cannot allocate", "cannot map pages", "errno=12", "failed to create new OS thread",
+		"failed to allocate" /* the race detector */} {
 		if strings.Contains(stderr, s) {
 			return true
 		}
