@@ -2,6 +2,7 @@ package memory
 
 import (
 	"os"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +21,11 @@ const smallPage = 4 << 10
 // maxWriteBack is the largest number of pages that are written back; of more,
 // all are dropped. It bounds what an idle memory keeps: 1 MiB.
 const maxWriteBack = 256
+
+// slowScan is how long the kernel may look for written pages. It looks at every
+// page that is present, which are many when a task has read all of a large
+// image; then all are dropped once, and the tasks that follow are cheap again.
+const slowScan = 100 * time.Microsecond
 
 // dirtyPages finds written pages.
 type dirtyPages struct {
@@ -59,8 +65,8 @@ func newDirtyPages() *dirtyPages {
 		return nil
 	}
 	d := &dirtyPages{pagemap: f}
-	var page [2 * smallPage]byte
-	if _, ok := d.find(page[:]); !ok {
+	// An empty range finds nothing, or an error if the kernel cannot do it.
+	if _, _, errno := d.scan(nil); errno != 0 {
 		f.Close()
 		return nil
 	}
@@ -68,13 +74,24 @@ func newDirtyPages() *dirtyPages {
 }
 
 // find answers the written regions of b, which are at most maxWriteBack pages. ok
-// is false if there are more or the kernel does not tell.
+// is false if there are more, or the kernel does not tell, or takes too long.
 func (d *dirtyPages) find(b []byte) (regions []pageRegion, ok bool) {
-	start := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) &^ (smallPage - 1)
+	begin := time.Now()
+	n, done, errno := d.scan(b)
+	if errno != 0 || !done || time.Since(begin) > slowScan {
+		return nil, false
+	}
+	return d.regions[:n], true
+}
+
+// scan asks the kernel for the written regions of b. done is false if there are
+// more than fit.
+func (d *dirtyPages) scan(b []byte) (n int, done bool, errno unix.Errno) {
+	start := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
 	d.arg = scanArg{
 		size:     uint64(unsafe.Sizeof(d.arg)),
 		start:    start,
-		end:      start + uint64(len(b))&^(smallPage-1),
+		end:      start + uint64(len(b)),
 		vec:      uint64(uintptr(unsafe.Pointer(&d.regions))),
 		vecLen:   maxWriteBack,
 		maxPages: maxWriteBack,
@@ -83,11 +100,8 @@ func (d *dirtyPages) find(b []byte) (regions []pageRegion, ok bool) {
 		any:      pageIsPresent | pageIsSwapped,
 		wants:    pageIsPresent,
 	}
-	n, _, errno := unix.Syscall(unix.SYS_IOCTL, d.pagemap.Fd(), pagemapScan, uintptr(unsafe.Pointer(&d.arg)))
-	if errno != 0 || d.arg.walkEnd != d.arg.end {
-		return nil, false
-	}
-	return d.regions[:n], true
+	r, _, errno := unix.Syscall(unix.SYS_IOCTL, d.pagemap.Fd(), pagemapScan, uintptr(unsafe.Pointer(&d.arg)))
+	return int(r), d.arg.walkEnd == d.arg.end, errno
 }
 
 func (d *dirtyPages) close() error { return d.pagemap.Close() }

@@ -25,7 +25,8 @@ func (w *world) inDriver(scenario string, f func(c *Call, n int32)) {
 	}
 }
 
-func benchmarkTask(b *testing.B, wasm []byte, scenario string) {
+// benchmarkTask runs small tasks after those given in warm.
+func benchmarkTask(b *testing.B, wasm []byte, scenario string, warm ...uint32) {
 	w := newWorld(b, wasm)
 	w.inDriver(scenario, func(c *Call, n int32) {
 		img, err := c.Instance.Capture(nil)
@@ -38,8 +39,12 @@ func benchmarkTask(b *testing.B, wasm []byte, scenario string) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		cfg := TaskConfig{Image: img, Args: [3]uint32{0, uint32(n), 3}}
-		if _, _, err := s.Run(ctx, cfg); err != nil {
-			b.Fatal(err)
+		for _, partition := range warm {
+			first := cfg
+			first.Args[2] = partition
+			if _, _, err := s.Run(ctx, first); err != nil {
+				b.Fatal(err)
+			}
 		}
 		b.ReportAllocs()
 		for b.Loop() {
@@ -53,6 +58,9 @@ func benchmarkTask(b *testing.B, wasm []byte, scenario string) {
 func BenchmarkTaskC(b *testing.B)       { benchmarkTask(b, cGuest(b), "0") }
 func BenchmarkTaskGo(b *testing.B)      { benchmarkTask(b, goGuest(b), "empty") }
 func BenchmarkTaskGo100MB(b *testing.B) { benchmarkTask(b, goGuest(b), "big") }
+
+// BenchmarkTaskGo100MBRead is small tasks after one that has read all of the heap.
+func BenchmarkTaskGo100MBRead(b *testing.B) { benchmarkTask(b, goGuest(b), "big", 100) }
 
 // BenchmarkTaskGoParallel is tasks on all cores at once; ns/op is per task.
 func BenchmarkTaskGoParallel(b *testing.B) {

@@ -212,7 +212,7 @@ func (h *Host) compileInChild(ctx context.Context, req compileRequest, wasm []by
 	cmd.WaitDelay = time.Second
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err = cmd.Run()
+	err = runChild(cmd)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -44,14 +44,18 @@ func (e *KilledError) Unwrap() error { return e.Cause }
 type MemoryError struct {
 	Limit int64 // in bytes
 	Use   int64 // when it was refused
-	Want  int64 // in addition
+	Want  int64 // in addition; 0 if the limit is below what the guest begins with
 	Cause error // why it was refused, if it was not the limit itself; or nil
 	End   error // how the guest ended: a Trap, an ExitError, or nil
 }
 
 func (e *MemoryError) Error() string {
+	use, limit := humanize.IBytes(uint64(e.Use)), humanize.IBytes(uint64(e.Limit))
+	if e.Want == 0 {
+		return fmt.Sprintf("out of memory: the guest begins with %s, its limit is %s", use, limit)
+	}
 	s := fmt.Sprintf("out of memory: the guest uses %s and wanted %s more, its limit is %s",
-		humanize.IBytes(uint64(e.Use)), humanize.IBytes(uint64(e.Want)), humanize.IBytes(uint64(e.Limit)))
+		use, humanize.IBytes(uint64(e.Want)), limit)
 	if e.Cause != nil {
 		s += ": " + e.Cause.Error()
 	}

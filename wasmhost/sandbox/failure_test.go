@@ -257,7 +257,7 @@ func TestKill(t *testing.T) {
 	})
 	t.Run("driver", func(t *testing.T) {
 		w := newWorld(t, goGuest(t))
-		for _, scenario := range []string{"blocked", "stdin"} {
+		for _, scenario := range []string{"blocked", "stdin", "spin"} {
 			r, wr := pipe(t)
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 			_, err := w.prog.Start(ctx, DriverConfig{Args: []string{"guest", scenario}, Stdin: r, Env: &env{}})

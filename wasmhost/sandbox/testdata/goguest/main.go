@@ -123,6 +123,11 @@ var scenarios = map[string]func(){
 	"blocked":  func() { block() },
 	"hostboom": func() { boom(0) },
 
+	"spin": func() {
+		for {
+		}
+	},
+
 	"stdin": func() {
 		buf := make([]byte, 1)
 		os.Stdin.Read(buf)
@@ -268,7 +273,18 @@ var scenarios = map[string]func(){
 			}
 		}
 		runtime.GC()
-		t := task(func(p int32) int64 { return int64(heap[int(p)%100][0]) })
+		t := task(func(p int32) int64 {
+			if p == 100 { // reads everything
+				sum := int64(0)
+				for _, b := range heap {
+					for i := 0; i < len(b); i += 64 {
+						sum += int64(b[i])
+					}
+				}
+				return sum
+			}
+			return int64(heap[int(p)%100][0])
+		})
 		act(t)
 		heap[3][5]++
 		act(t)
