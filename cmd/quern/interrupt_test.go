@@ -5,24 +5,13 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 )
-
-// stubborn is a program that is told of the first Ctrl-C and goes on.
-func stubborn() {
-	ctx, _ := interruptible(context.Background(), os.Stderr)
-	fmt.Println("ready")
-	<-ctx.Done()
-	fmt.Println(context.Cause(ctx))
-	select {}
-}
 
 func TestSecondInterruptLeavesAtOnce(t *testing.T) {
 	p := startProcess(t, "", "stubborn")
@@ -62,7 +51,6 @@ func TestInterruptEndsAJobThatLoopsForEver(t *testing.T) {
 const endlessJob = `package main
 
 import (
-	"fmt"
 
 	"github.com/quern-project/quern/sdk/quern"
 )

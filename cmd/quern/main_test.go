@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +21,15 @@ import (
 // the child processes that quern starts.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"quern": main, "stubborn": stubborn})
+}
+
+// stubborn is a program that is told of the first Ctrl-C and goes on.
+func stubborn() {
+	ctx, _ := interruptible(context.Background(), os.Stderr)
+	fmt.Println("ready")
+	<-ctx.Done()
+	fmt.Println(context.Cause(ctx))
+	select {}
 }
 
 // TestScripts runs the command lines in testdata/scripts, each a chapter of
