@@ -3,7 +3,6 @@ package sandbox
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"io/fs"
 	"os"
@@ -303,51 +302,6 @@ func TestModuleThatIsNoJob(t *testing.T) {
 	}
 }
 
-// importing is a module that imports a function () -> ().
-func importing(mod, name string) []byte {
-	imp := append([]byte{1, byte(len(mod))}, mod...)
-	imp = append(append(imp, byte(len(name))), name...)
-	imp = append(imp, 0, 0)
-	m := []byte{0, 'a', 's', 'm', 1, 0, 0, 0, 1, 4, 1, 0x60, 0, 0}
-	return append(append(m, 2, byte(len(imp))), imp...)
-}
-
-// bomb is a job that takes very long to compile: blocks nested deeply in functions
-// with very many locals.
-func bomb(functions, depth, locals int) []byte {
-	section := func(id byte, body []byte) []byte {
-		return append(binary.AppendUvarint([]byte{id}, uint64(len(body))), body...)
-	}
-	name := func(s string) []byte { return append([]byte{byte(len(s))}, s...) }
-	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
-	m := []byte{0, 'a', 's', 'm', 1, 0, 0, 0}
-	m = append(m, section(1, []byte{2, 0x60, 0, 0, 0x60, 3, 0x7f, 0x7f, 0x7f, 1, 0x7e})...)
-	m = append(m, section(2, join([]byte{1}, name("quern"), name("yield"), []byte{0, 0}))...)
-	types := binary.AppendUvarint(nil, uint64(functions+1))
-	types = append(append(types, bytes.Repeat([]byte{0}, functions)...), 1)
-	m = append(m, section(3, types)...)
-	m = append(m, section(5, []byte{1, 0, 1})...)
-	last := binary.AppendUvarint(nil, uint64(functions+1))
-	m = append(m, section(7, join([]byte{3}, name("memory"), []byte{2, 0}, name("_start"), []byte{0, 1},
-		name("quern_task_1"), []byte{0}, last))...)
-	code := binary.AppendUvarint(nil, uint64(functions+1))
-	for range functions {
-		body := binary.AppendUvarint([]byte{1}, uint64(locals))
-		body = append(body, 0x7f)
-		for i := range depth {
-			body = append(body, 0x03, 0x40, 0x20) // loop; local.get; local.tee; br_if 0
-			body = binary.AppendUvarint(body, uint64(i*7%locals))
-			body = append(body, 0x22)
-			body = binary.AppendUvarint(body, uint64(i*13%locals))
-			body = append(body, 0x0d, 0)
-		}
-		body = append(body, bytes.Repeat([]byte{opEnd}, depth+1)...)
-		code = append(binary.AppendUvarint(code, uint64(len(body))), body...)
-	}
-	code = append(code, 4, 0, 0x42, 0, opEnd)
-	return append(m, section(10, code)...)
-}
-
 func TestCompilationIsLimited(t *testing.T) {
 	load := func(change func(*Options), wasm []byte) error {
 		o := Options{Functions: testFunctions, Compiler: compiler(), Limits: module.Limits{Work: 1 << 60}}
@@ -376,7 +330,9 @@ func TestCompilationIsLimited(t *testing.T) {
 		t.Errorf("a small one of the kind: %v", err)
 	}
 
-	h, err := New(context.Background(), Options{Functions: testFunctions, Compiler: compiler()})
+	h, err := New(context.Background(), Options{
+		Functions: testFunctions, Compiler: compiler(), Limits: module.Limits{Work: 1 << 60},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

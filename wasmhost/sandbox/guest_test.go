@@ -30,6 +30,12 @@ func goGuest(t testing.TB) []byte {
 }
 
 func cGuest(t testing.TB) []byte {
+	if _, err := exec.LookPath("clang"); err != nil {
+		text, err := exec.Command("apt-get", "install", "-y", "clang", "lld", "wasi-libc", "libclang-rt-dev-wasm32").CombinedOutput()
+		if err != nil {
+			t.Fatalf("the guest in C needs clang, lld and wasi-libc, which cannot be installed: %v\n%s", err, text)
+		}
+	}
 	return guest(t, "c", func(out string) *exec.Cmd {
 		return exec.Command("clang", "--target=wasm32-wasi", "-O2", "-fno-builtin",
 			"-o", out, "testdata/cguest/guest.c")
