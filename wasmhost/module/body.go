@@ -8,22 +8,30 @@ type body struct {
 	edits, editsEnd  int  // the body's, in parsed.edits
 	locals           int  // parameters included
 	scratch          bool // safepoints need one more local, see edit
-	work             int64
-	size             int // with safepoints, see rewriter
+	size             int  // with safepoints, see rewriter
 }
 
 // frame is a block that is open.
 type frame struct {
 	op    byte
+	arity int // values that a branch to the block passes
 	added int // blocks that the rewriting adds around this one and those outside
 	edit  int // of a loop, index in parsed.edits
 	cost  int // of the body where the block begins
+
+	// For effort: the dominator depth of the first of the branches to the block's
+	// end, that of the block's beginning, and whether that cannot be reached.
+	join, depth int
+	dead        bool
 }
 
 // decoder decodes the bodies of a module one after the other.
 type decoder struct {
 	*parsed
-	frames []frame
+	frames  []frame
+	effort  effort
+	work    int64 // effort for all bodies so far
+	mutable int   // mutable globals, the safepoint counter included
 }
 
 func (m *parsed) readBodies(r *reader) {
@@ -33,7 +41,12 @@ func (m *parsed) readBodies(r *reader) {
 		return
 	}
 	m.bodies = make([]body, 0, n)
-	d := decoder{parsed: m}
+	d := decoder{parsed: m, mutable: 1}
+	for _, g := range m.globals {
+		if g.mutable {
+			d.mutable++
+		}
+	}
 	for i := 0; i < n; i++ {
 		at := r.pos
 		size := int64(r.u32("the length of a function body"))
@@ -80,7 +93,8 @@ func (d *decoder) readBody(f *body, index int) *FormatError {
 		next     int
 	)
 	entry := d.edit(edit{at: uint32(i), kind: editCharge})
-	d.frames = append(d.frames[:0], frame{op: opBlock})
+	d.frames = append(d.frames[:0], frame{op: opBlock, arity: len(d.types[d.funcs[index]].Results), join: unreachedJoin})
+	d.effort.begin(f.locals)
 
 	for i < len(b) {
 		at := i
@@ -130,6 +144,7 @@ func (d *decoder) readBody(f *body, index int) *FormatError {
 		case immNone:
 			if op == opReturn || op == opUnreachable {
 				straight = false
+				d.effort.leave()
 			}
 
 		case immControl:
@@ -138,6 +153,7 @@ func (d *decoder) readBody(f *body, index int) *FormatError {
 				cost--
 				top := d.frames[len(d.frames)-1]
 				d.frames = d.frames[:len(d.frames)-1]
+				d.effort.close(&top)
 				if top.op == opLoop {
 					d.closeLoop(top.edit, i, cost-top.cost)
 				}
@@ -151,19 +167,22 @@ func (d *decoder) readBody(f *body, index int) *FormatError {
 					return fault(at, "else without if")
 				}
 				top.op = opElse
+				d.effort.orElse(top)
 			default:
-				if i = d.blockType(b, i); i < 0 {
+				var t Signature
+				if t, i = d.blockType(b, i); i < 0 {
 					return fault(at, "not a type of a block")
 				}
 				if op != opIf {
 					cost-- // blocks cost nothing at run time
 				}
-				fr := frame{op: op, added: d.frames[len(d.frames)-1].added, cost: cost}
+				fr := frame{op: op, arity: len(t.Results), added: d.frames[len(d.frames)-1].added, cost: cost}
 				switch op {
 				case opLoop:
 					var blocks int
 					fr.edit, blocks = d.openLoop(at, i)
 					fr.added += blocks
+					fr.arity = len(t.Params)
 					if straight {
 						lead = fr.edit
 					}
@@ -171,6 +190,7 @@ func (d *decoder) readBody(f *body, index int) *FormatError {
 				case opIf:
 					straight = false
 				}
+				d.effort.open(&fr)
 				d.frames = append(d.frames, fr)
 				if len(d.frames) > d.limits.Depth {
 					return fault(at, "blocks are nested more than %d deep; the limit keeps compiling short", d.limits.Depth)
@@ -182,6 +202,11 @@ func (d *decoder) readBody(f *body, index int) *FormatError {
 				return fault(at, "a branch to a block that is not there")
 			}
 			straight = false
+			if op == opBr {
+				d.effort.leave()
+			} else {
+				d.effort.depth++
+			}
 
 		case immTable:
 			var n uint32
@@ -197,6 +222,8 @@ func (d *decoder) readBody(f *body, index int) *FormatError {
 				}
 			}
 			straight = false
+			d.effort.pass(int(n) * costEntry)
+			d.effort.leave()
 
 		case immCall:
 			var g uint32
@@ -206,6 +233,7 @@ func (d *decoder) readBody(f *body, index int) *FormatError {
 			straight = false
 			calls++
 			cost += callCost
+			d.effort.pass(d.mutable + d.types[d.funcs[g]].arity())
 
 		case immCallIndirect:
 			var t, k uint32
@@ -218,11 +246,17 @@ func (d *decoder) readBody(f *body, index int) *FormatError {
 			straight = false
 			calls++
 			cost += callCost
+			d.effort.pass(d.mutable + d.types[t].arity())
 
 		case immLocal:
 			var l uint32
 			if l, i = u32(b, i); i < 0 || int64(l) >= int64(f.locals) {
 				return fault(at, "a local that is not there")
+			}
+			if op == opLocalGet {
+				d.effort.use(l)
+			} else {
+				d.effort.set(l)
 			}
 
 		case immGlobal:
@@ -313,6 +347,10 @@ func (d *decoder) readBody(f *body, index int) *FormatError {
 		return fault(f.end, "the body ends in the middle of an instruction or a block")
 	}
 	d.placeEntry(entry, lead, cost, calls)
+	if d.work += d.effort.total(); d.work > d.limits.Work {
+		return &FormatError{Function: index, Offset: -1, Cause: "the module would take too long to compile: " +
+			"it has deeply nested loops, or long chains of blocks, with many locals; split such functions"}
+	}
 	return nil
 }
 
@@ -340,16 +378,23 @@ func (d *decoder) readLocals(f *body, index int) (int, *FormatError) {
 }
 
 // blockType reads the type of a block and returns what follows, or -1.
-func (d *decoder) blockType(b []byte, i int) int {
-	if i < len(b) && (b[i] == emptyBlock || ValueType(b[i]).valid()) {
-		return i + 1
+func (d *decoder) blockType(b []byte, i int) (t Signature, next int) {
+	if i < len(b) && b[i] == emptyBlock {
+		return Signature{}, i + 1
 	}
-	t, next := signed(b, i, 33)
-	if next < 0 || t < 0 || t >= int64(len(d.types)) {
-		return -1
+	if i < len(b) && ValueType(b[i]).valid() {
+		return Signature{Results: oneValue}, i + 1
 	}
-	return next
+	n, next := signed(b, i, 33)
+	if next < 0 || n < 0 || n >= int64(len(d.types)) {
+		return Signature{}, -1
+	}
+	return d.types[n], next
 }
+
+// oneValue stands for a single result of any type where only the number of
+// results matters.
+var oneValue = []ValueType{I32}
 
 // label reads the label of a branch and returns what follows, or -1. A branch
 // that leaves a loop also leaves the blocks that are added around it.
@@ -359,7 +404,10 @@ func (d *decoder) label(b []byte, i int) int {
 		return -1
 	}
 	top := len(d.frames) - 1
-	if left := d.frames[top].added - d.frames[top-int(l)].added; left > 0 {
+	target := &d.frames[top-int(l)]
+	d.effort.branch(target)
+	d.effort.pass(target.arity)
+	if left := d.frames[top].added - target.added; left > 0 {
 		d.edit(edit{at: uint32(i), kind: editLabel, n: l + uint32(left)})
 	}
 	return next

@@ -108,8 +108,12 @@ func (m *parsed) readTable(r *reader) tableType {
 	if r.err == nil && flags&^1 != 0 {
 		r.fail(at, "a shared or 64-bit table, which jobs do not have")
 	}
-	if t.min > uint64(m.limits.TableSize) {
-		r.fail(at, "a table of %d elements, the limit is %d", t.min, m.limits.TableSize)
+	total := t.min
+	for _, other := range m.tables {
+		total += other.min
+	}
+	if r.err == nil && total > uint64(m.limits.TableSize) {
+		r.fail(at, "tables of %d elements, the limit is %d", total, m.limits.TableSize)
 	}
 	return t
 }

@@ -81,3 +81,6 @@ func list(b *strings.Builder, types []ValueType) {
 func (s Signature) Equal(t Signature) bool {
 	return slices.Equal(s.Params, t.Params) && slices.Equal(s.Results, t.Results)
 }
+
+// arity is the number of values that a call passes.
+func (s Signature) arity() int { return len(s.Params) + len(s.Results) }
