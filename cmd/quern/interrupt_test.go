@@ -51,6 +51,7 @@ func TestInterruptEndsAJobThatLoopsForEver(t *testing.T) {
 const endlessJob = `package main
 
 import (
+	"fmt"
 
 	"github.com/quern-project/quern/sdk/quern"
 )
