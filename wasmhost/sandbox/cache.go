@@ -172,7 +172,8 @@ func (h *Host) loadEntry(ctx context.Context, wasm []byte) (*Program, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if !errors.Is(err, errNoEntry) {
+		// Another process may just have evicted it.
+		if _, gone := os.Lstat(dir); !errors.Is(err, errNoEntry) && gone == nil {
 			h.opts.Warn(fmt.Sprintf("the cached program in %s is not used and made anew: %v", dir, err))
 			if err := os.RemoveAll(dir); err != nil {
 				return nil, fmt.Errorf("remove a damaged entry of the cache: %w", err)

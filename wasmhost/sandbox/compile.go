@@ -159,17 +159,17 @@ type compileReply struct {
 // what it reads from stdin, answers on stdout, and returns the exit code.
 func CompileChild(stdin io.Reader, stdout io.Writer) int {
 	reply := compileReply{Done: true}
-	if err := compileChild(stdin, func() { say(stdout, compileReply{CPU: true}) }); err != nil {
+	if err := compileChild(stdin, func() { answer(stdout, compileReply{CPU: true}) }); err != nil {
 		var m *ModuleError
 		reply = compileReply{Module: errors.As(err, &m), Text: err.Error()}
 	}
-	if err := say(stdout, reply); err != nil {
+	if err := answer(stdout, reply); err != nil {
 		return 1
 	}
 	return 0
 }
 
-func say(w io.Writer, r compileReply) error { return json.NewEncoder(w).Encode(r) }
+func answer(w io.Writer, r compileReply) error { return json.NewEncoder(w).Encode(r) }
 
 func compileChild(stdin io.Reader, outOfTime func()) error {
 	var size uint32

@@ -161,8 +161,14 @@ func reason(text string) string {
 	return strings.TrimSuffix(line, " (recovered by wazero)")
 }
 
-// frame is a line of wazero's stack: "module.name(i32,i64) i32".
-var frame = regexp.MustCompile(`^\t(.*)\([a-z0-9,]*\)(?: .*)?$`)
+// frame is a line of wazero's stack, such as "module.name(i32,i64) i32". Names
+// can hold brackets and blanks.
+var frame = regexp.MustCompile(`^\t(.*?)\((?:` + valueTypes + `)?\)(?: \(?` + valueTypes + `\)?)?$`)
+
+const (
+	valueType  = `(?:[if](?:32|64)|v128|funcref|externref)`
+	valueTypes = valueType + `(?:,` + valueType + `)*`
+)
 
 // guestStack finds the names of the functions of the named module in wazero's
 // text.
