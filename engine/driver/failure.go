@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/quern-project/quern/wasmhost/sandbox"
 )
 
@@ -20,11 +22,11 @@ func driverError(err error) error {
 	case errors.As(err, &killed):
 		return killed.Cause
 	case errors.As(err, &mem):
-		return fmt.Errorf("the driver's memory is %d bytes, wanted %d more, and the limit is %d: keep less in the driver, "+
-			"or raise it with --conf quern.driver.memory=SIZE", mem.Use, mem.Want, mem.Limit)
+		return fmt.Errorf("out of memory: the driver's memory is %s, wanted %s more, and the limit is %s: keep less in the driver, "+
+			"or raise it with --conf quern.driver.memory=SIZE",
+			humanize.IBytes(uint64(mem.Use)), humanize.IBytes(uint64(mem.Want)), humanize.IBytes(uint64(mem.Limit)))
 	case errors.As(err, &stack):
-		return fmt.Errorf("the driver's call stack reached %d bytes and quern.task.stackSize allows %d: is there endless recursion? "+
-			"If not, raise it", stack.Use, stack.Limit)
+		return fmt.Errorf("the driver failed: %w: is there endless recursion? If not, raise --conf quern.task.stackSize=SIZE", stack)
 	}
 	return fmt.Errorf("the driver failed: %w", err)
 }

@@ -8,51 +8,33 @@ import (
 	"github.com/quern-project/quern/wasmhost/image"
 )
 
-// images holds the application's captured images while somebody may need them:
-// the job that was captured, and every shuffle whose map tasks ran in it.
+// images holds the application's captured images until dag says that nobody
+// needs them any more: neither a job nor a shuffle whose map tasks ran in one.
 type images struct {
 	mu   sync.Mutex
 	last msg.ImageID
-	held map[msg.ImageID]*heldImage
+	held map[msg.ImageID]*image.Image // each with one reference of ours
 }
 
-type heldImage struct {
-	image *image.Image // with one reference of ours
-	refs  int
-}
-
-// add takes over the caller's reference to img, as the first hold on it.
+// add takes over the caller's reference to img.
 func (s *images) add(img *image.Image) msg.ImageID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.held == nil {
-		s.held = make(map[msg.ImageID]*heldImage)
+		s.held = make(map[msg.ImageID]*image.Image)
 	}
 	s.last++
-	s.held[s.last] = &heldImage{image: img, refs: 1}
+	s.held[s.last] = img
 	return s.last
 }
 
-// hold adds to the holds on an image.
-func (s *images) hold(id msg.ImageID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if h := s.held[id]; h != nil {
-		h.refs++
-	}
-}
-
-// drop ends one hold; the last one releases the image.
+// drop releases an image.
 func (s *images) drop(id msg.ImageID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := s.held[id]
-	if h == nil {
-		return
-	}
-	if h.refs--; h.refs == 0 {
+	if img := s.held[id]; img != nil {
 		delete(s.held, id)
-		h.image.Release()
+		img.Release()
 	}
 }
 
@@ -60,20 +42,20 @@ func (s *images) drop(id msg.ImageID) {
 func (s *images) get(id msg.ImageID) (*image.Image, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := s.held[id]
-	if h == nil {
+	img := s.held[id]
+	if img == nil {
 		return nil, fmt.Errorf("image %d is gone: its job has ended", id)
 	}
-	h.image.Retain()
-	return h.image, nil
+	img.Retain()
+	return img, nil
 }
 
 // close releases all.
 func (s *images) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for id, h := range s.held {
-		h.image.Release()
-		delete(s.held, id)
+	for _, img := range s.held {
+		img.Release()
 	}
+	clear(s.held)
 }

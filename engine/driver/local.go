@@ -49,8 +49,8 @@ func (l *local) kill(m msg.Kill)     { l.executor.Kill(carry(l, m)) }
 func (l *local) Status(u msg.StatusUpdate) { l.loop.status(carry(l, u)) }
 
 // MapOutputs implements exec.DriverClient.
-func (l *local) MapOutputs(ctx context.Context, r msg.MapOutputsRequest) (msg.MapOutputsReply, error) {
-	reply, err := l.loop.mapOutputs(ctx, carry(l, r).Shuffle)
+func (l *local) MapOutputs(_ context.Context, r msg.MapOutputsRequest) (msg.MapOutputsReply, error) {
+	reply, err := l.loop.mapOutputs(carry(l, r).Shuffle)
 	if err != nil {
 		return reply, err
 	}

@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"context"
 	"errors"
 	"sync"
 
@@ -75,7 +74,8 @@ func (l *loop) start(to cluster, slots int) {
 	go l.run()
 }
 
-// close ends the goroutine. What is sent later is not done.
+// close ends the goroutine when it has done what was sent. What is sent later is
+// refused.
 func (l *loop) close() {
 	l.mu.Lock()
 	l.closed = true
@@ -100,21 +100,15 @@ func (l *loop) status(u msg.StatusUpdate) { l.send(mail{update: u}) }
 
 var errClosed = errors.New("the application has ended")
 
-// call runs f on the loop's goroutine and waits for it. With an error f has not
-// run, or runs later on its own.
-func (l *loop) call(ctx context.Context, f func()) error {
+// call runs f on the loop's goroutine and waits for it, which is not long: the
+// loop never waits for anything but mail. With an error f has not run.
+func (l *loop) call(f func()) error {
 	done := make(chan struct{})
 	if !l.send(mail{call: func() { defer close(done); f() }}) {
 		return errClosed
 	}
-	select {
-	case <-done:
-		return nil
-	case <-l.ended:
-		return errClosed
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	<-done
+	return nil
 }
 
 func (l *loop) run() {
@@ -125,7 +119,7 @@ func (l *loop) run() {
 		for len(l.inbox) == 0 && !l.closed {
 			l.wake.Wait()
 		}
-		if l.closed {
+		if len(l.inbox) == 0 {
 			l.mu.Unlock()
 			return
 		}
@@ -230,8 +224,8 @@ func (l *loop) deliver(r *dag.JobResult) {
 }
 
 // submit starts a job.
-func (l *loop) submit(ctx context.Context, spec dag.Job, c *committer) (j *job, err error) {
-	callErr := l.call(ctx, func() {
+func (l *loop) submit(spec dag.Job, c *committer) (j *job, err error) {
+	callErr := l.call(func() {
 		if err = l.dag.SubmitJob(spec); err != nil {
 			return
 		}
@@ -251,7 +245,7 @@ func (l *loop) cancel(j *job, reason string) {
 }
 
 // mapOutputs answers where a shuffle's outputs lie.
-func (l *loop) mapOutputs(ctx context.Context, id msg.ShuffleID) (reply msg.MapOutputsReply, err error) {
-	callErr := l.call(ctx, func() { reply, err = l.dag.MapOutputs(id) })
+func (l *loop) mapOutputs(id msg.ShuffleID) (reply msg.MapOutputsReply, err error) {
+	callErr := l.call(func() { reply, err = l.dag.MapOutputs(id) })
 	return reply, errors.Join(callErr, err)
 }

@@ -119,8 +119,8 @@ func (s *session) close() error {
 		return nil
 	}
 	var errs []error
-	for handle := range s.jobs {
-		errs = append(errs, s.CloseJob(handle))
+	for handle, j := range s.jobs {
+		errs = append(errs, s.endJob(handle, j, "the driver has ended"))
 	}
 	s.executor.Close()
 	s.loop.close()
@@ -141,7 +141,7 @@ func (s *session) Conf(key string) (string, bool) { return s.conf.Lookup(key) }
 var errNoContext = fmt.Errorf("%w: the job has no context yet: call context_open first", hostcall.ErrBadArgument)
 
 // DefineRDD implements hostcall.Driver.
-func (s *session) DefineRDD(ctx context.Context, d abi.RDDDesc) (n int, err error) {
+func (s *session) DefineRDD(d abi.RDDDesc) (n int, err error) {
 	if s.loop == nil {
 		return 0, errNoContext
 	}
@@ -154,12 +154,12 @@ func (s *session) DefineRDD(ctx context.Context, d abi.RDDDesc) (n int, err erro
 			return 0, err
 		}
 	}
-	callErr := s.loop.call(ctx, func() { n, err = s.loop.graph.Define(d, text) })
+	callErr := s.loop.call(func() { n, err = s.loop.graph.Define(d, text) })
 	return n, errors.Join(callErr, err)
 }
 
 // RunJob implements hostcall.Driver.
-func (s *session) RunJob(ctx context.Context, driver *sandbox.Instance, d abi.JobDesc) (uint32, error) {
+func (s *session) RunJob(driver *sandbox.Instance, d abi.JobDesc) (uint32, error) {
 	if s.loop == nil {
 		return 0, errNoContext
 	}
@@ -186,7 +186,7 @@ func (s *session) RunJob(ctx context.Context, driver *sandbox.Instance, d abi.Jo
 	}
 	img, err := driver.Capture(s.newest)
 	if err != nil {
-		return 0, fmt.Errorf("capturing the driver's memory: %w", err)
+		return 0, errors.Join(err, committed.abort())
 	}
 	if s.newest != nil {
 		s.newest.Release()
@@ -195,11 +195,10 @@ func (s *session) RunJob(ctx context.Context, driver *sandbox.Instance, d abi.Jo
 	img.Retain()
 	spec.Image = s.images.add(img)
 
-	j, err := s.loop.submit(ctx, spec, committed)
+	j, err := s.loop.submit(spec, committed)
 	if err != nil {
 		s.images.drop(spec.Image)
-		committed.abort()
-		return 0, err
+		return 0, errors.Join(err, committed.abort())
 	}
 	s.nextJob++
 	s.jobs[uint32(id)] = j
@@ -213,7 +212,7 @@ func (s *session) NextResult(ctx context.Context, handle uint32, buf []byte) (in
 		return 0, fmt.Errorf("%w: job %d is not running", hostcall.ErrBadArgument, handle)
 	}
 	n, err := j.next(ctx, buf)
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err != nil && err != io.EOF {
 		err = errors.Join(err, s.abandon(j))
 	}
 	return n, err
@@ -237,8 +236,12 @@ func (s *session) CloseJob(handle uint32) error {
 	if j == nil {
 		return fmt.Errorf("%w: job %d is not running", hostcall.ErrBadArgument, handle)
 	}
+	return s.endJob(handle, j, "the driver wants no more results")
+}
+
+func (s *session) endJob(handle uint32, j *job, reason string) error {
 	delete(s.jobs, handle)
-	s.loop.cancel(j, "the driver wants no more results")
+	s.loop.cancel(j, reason)
 	return s.abandon(j)
 }
 

@@ -9,7 +9,6 @@ package exec
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 
@@ -83,10 +82,14 @@ func New(cfg Config) *Executor {
 	return e
 }
 
-// Launch queues tasks. Each is answered by a final StatusUpdate.
+// Launch queues tasks. Each is answered by a final StatusUpdate. An executor
+// that closes ignores it.
 func (e *Executor) Launch(l msg.Launch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.closing {
+		return
+	}
 	stage := &l.Stage
 	for i := range l.Tasks {
 		t := &task{exec: e, stage: stage, desc: &l.Tasks[i]}
@@ -113,16 +116,16 @@ type KilledError struct{ Reason string }
 
 func (e *KilledError) Error() string { return "killed: " + e.Reason }
 
-// Close kills what runs, waits for it, and ends the slots. Nothing is reported
-// for tasks that have not ended by then.
+// Close kills all tasks, waits until each has really stopped and is reported,
+// and gives back what the executor holds.
 func (e *Executor) Close() {
 	e.mu.Lock()
 	e.closing = true
-	e.queue = nil
+	e.stop(&KilledError{Reason: "the executor is closing"})
 	e.wake.Broadcast()
 	e.mu.Unlock()
-	e.stop(errors.New("the executor is closing"))
 	e.slots.Wait()
+	e.pool.Close()
 }
 
 // slot runs tasks one after the other in one sandbox.
@@ -138,23 +141,20 @@ func (e *Executor) slot() {
 		update := t.run(box)
 		e.mu.Lock()
 		delete(e.tasks, t.desc.ID)
-		closing := e.closing
 		e.mu.Unlock()
-		if !closing {
-			e.cfg.Driver.Status(update)
-		}
+		e.cfg.Driver.Status(update)
 	}
 }
 
-// next waits for a task; nil when the executor closes.
+// next waits for a task; nil when the executor closes and there is none left.
 func (e *Executor) next() *task {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for len(e.queue) == 0 && !e.closing {
+	for len(e.queue) == 0 {
+		if e.closing {
+			return nil
+		}
 		e.wake.Wait()
-	}
-	if e.closing {
-		return nil
 	}
 	t := e.queue[0]
 	e.queue[0] = nil

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dustin/go-humanize"
+
+	"github.com/quern-project/quern/engine/hostcall"
 	"github.com/quern-project/quern/engine/memory"
 	"github.com/quern-project/quern/engine/msg"
 	"github.com/quern-project/quern/engine/shuffle"
@@ -25,6 +28,9 @@ func (t *task) classify(err error) *msg.Failure {
 		err = t.hostErr
 	}
 	f := &msg.Failure{Kind: msg.FailIO, Message: oneLine(err.Error())}
+	if t.last != nil {
+		f.Stack = t.last.stack
+	}
 	var (
 		fetch    *shuffle.FetchError
 		limit    *memory.LimitError
@@ -33,6 +39,7 @@ func (t *task) classify(err error) *msg.Failure {
 		stack    *sandbox.StackError
 		exit     *sandbox.ExitError
 		trap     *sandbox.Trap
+		host     *sandbox.HostError
 		result   *ResultTooLargeError
 		injected *InjectedError
 	)
@@ -44,18 +51,16 @@ func (t *task) classify(err error) *msg.Failure {
 	case errors.As(err, &limit), errors.As(err, &pool):
 		f.Kind = msg.FailMemory
 	case errors.As(err, &stack):
-		f.Kind = msg.FailMemory
-		f.Message = fmt.Sprintf("the call stack reached %d bytes and quern.task.stackSize allows %d: is there endless recursion? "+
-			"If not, raise it", stack.Use, stack.Limit)
-		f.Stack = strings.Join(stack.Stack, "\n")
+		f.Kind, f.Message, f.Stack = msg.FailMemory, guestStack(stack), calls(stack.Stack)
+	case errors.As(err, &host):
+		f.Kind, f.Stack = msg.FailInternal, host.Stack
 	case t.failText != "":
 		return t.userFailure(t.failCode)
 	case errors.As(err, &exit):
-		f.Kind = msg.FailUser
-		f.Message, f.Stack = t.exited(exit)
+		f.Kind, f.Message = msg.FailUser, t.exited(exit)
 	case errors.As(err, &trap):
-		f.Kind, f.Stack = msg.FailUser, strings.Join(trap.Stack, "\n")
-	case errors.As(err, &result), errors.As(err, &injected):
+		f.Kind, f.Stack = msg.FailUser, calls(trap.Stack)
+	case errors.As(err, &result), errors.As(err, &injected), errors.Is(err, hostcall.ErrBadArgument):
 		f.Kind = msg.FailUser
 	}
 	return f
@@ -63,11 +68,23 @@ func (t *task) classify(err error) *msg.Failure {
 
 // guestMemory says which limit a guest's memory met.
 func guestMemory(e *sandbox.MemoryError) string {
-	if e.Cause != nil {
-		return fmt.Sprintf("the task's memory is %d bytes and wanted %d more: %s", e.Use, e.Want, oneLine(e.Cause.Error()))
+	use := humanize.IBytes(uint64(e.Use))
+	switch {
+	case e.Cause != nil: // the pool's, with what to do
+		return fmt.Sprintf("out of memory: the task's memory is %s and wanted %s more: %s",
+			use, humanize.IBytes(uint64(e.Want)), oneLine(e.Cause.Error()))
+	case e.Want == 0:
+		return fmt.Sprintf("out of memory: the driver's memory, of which each task has a copy, is %s, and the limit of a task is %s: "+
+			"keep less in the driver, or raise --task-memory (quern.task.memory)", use, humanize.IBytes(uint64(e.Limit)))
 	}
-	return fmt.Sprintf("the task's memory is %d bytes, wanted %d more, and the limit is %d: "+
-		"make partitions smaller (more of them), or raise --task-memory (quern.task.memory)", e.Use, e.Want, e.Limit)
+	return fmt.Sprintf("out of memory: the task's memory is %s, wanted %s more, and the limit is %s: "+
+		"make partitions smaller (more of them), or raise --task-memory (quern.task.memory)",
+		use, humanize.IBytes(uint64(e.Want)), humanize.IBytes(uint64(e.Limit)))
+}
+
+// guestStack says which limit a guest's calls met.
+func guestStack(e *sandbox.StackError) string {
+	return e.Error() + ": is there endless recursion? If not, raise --conf quern.task.stackSize=SIZE"
 }
 
 // userFailure reports what the guest itself said with task_fail, or that it
@@ -80,15 +97,25 @@ func (t *task) userFailure(code abi.Code) *msg.Failure {
 	return &msg.Failure{Kind: msg.FailUser, Message: text, Stack: strings.Trim(stack, "\n")}
 }
 
-// exited explains a task that ended its process. Go's fatal errors (deadlock,
-// concurrent map writes) come this way: their text is on standard error.
-func (t *task) exited(e *sandbox.ExitError) (message, stack string) {
-	printed := strings.TrimSpace(t.stderr.String())
-	if first, rest, _ := strings.Cut(printed, "\n"); strings.HasPrefix(first, "fatal error: ") || strings.HasPrefix(first, "panic: ") {
-		return first, rest
+// exited explains a task that ended its process.
+func (t *task) exited(e *sandbox.ExitError) string {
+	if t.last != nil {
+		return t.last.message
 	}
-	message = fmt.Sprintf("the task ended its program with exit code %d (os.Exit, log.Fatal): return an error or panic instead", e.Code)
-	return message, printed
+	message := fmt.Sprintf("the task ended its program with exit code %d (os.Exit, log.Fatal): return an error or panic instead", e.Code)
+	if e.Code != 0 {
+		if line := t.printed.lastLine(); line != "" { // log.Fatal says why
+			message += fmt.Sprintf("; it printed last: %s", line)
+		}
+	}
+	return message
 }
 
-func oneLine(s string) string { return strings.ReplaceAll(strings.TrimSpace(s), "\n", "; ") }
+// oneLine joins the lines of a text.
+func oneLine(s string) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return strings.Join(lines, " | ")
+}

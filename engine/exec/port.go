@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
@@ -247,7 +246,7 @@ func (t *task) ReadPort(n uint32, buf []byte) (int, error) {
 		return 0, err
 	}
 	got, err := p.read(buf)
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err != nil && err != io.EOF { // a failure may wrap it
 		return 0, t.note(err)
 	}
 	return got, err

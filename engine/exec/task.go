@@ -27,11 +27,12 @@ type task struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	memory *memory.Task
-	stderr tail
-	ports  []port // by handle; nil when closed
-	wrote  bool   // an output port was opened
-	fault  fault
+	memory  *memory.Task
+	printed printed
+	last    *lastWords // of a runtime that ended the task, or nil
+	ports   []port     // by handle; nil when closed
+	wrote   bool       // an output port was opened
+	fault   fault
 
 	result    [][]byte
 	mapOutput *msg.MapOutput
@@ -78,6 +79,7 @@ func (t *task) execute(box *sandbox.Slot) (failure *msg.Failure) {
 	defer func() {
 		if r := recover(); r != nil {
 			failure = &msg.Failure{Kind: msg.FailInternal, Message: fmt.Sprintf("panic in the task runner: %v", r), Stack: string(debug.Stack())}
+			box.Close() // whatever state it is in
 		}
 	}()
 	if err := context.Cause(t.ctx); err != nil {
@@ -90,7 +92,7 @@ func (t *task) execute(box *sandbox.Slot) (failure *msg.Failure) {
 				p.abort()
 			}
 		}
-		t.metrics.PeakMemory = max(t.metrics.PeakMemory, t.memory.Peak())
+		t.metrics.PeakMemory += t.memory.Peak()
 		t.memory.Close()
 	}()
 
@@ -110,15 +112,20 @@ func (t *task) execute(box *sandbox.Slot) (failure *msg.Failure) {
 		Args:        [3]uint32{uint32(t.stage.Kind), t.stage.Target, uint32(t.desc.Partition)},
 		MemoryLimit: t.exec.cfg.TaskMemory,
 		Grow:        t.memory.Acquire,
-		Stdout:      &t.stderr,
-		Stderr:      &t.stderr,
+		Stdout:      &t.printed,
+		Stderr:      &t.printed,
 		Seed:        t.sandboxSeed(),
 		Env:         env,
 	})
 	t.metrics.Safepoints = usage.Safepoints
-	t.metrics.PeakMemory = usage.PeakMemory
-	if t.exec.cfg.Log != nil {
-		t.stderr.log(t.exec.cfg.Log, t.name())
+	// What the linear memory grew by was drawn from the task's memory.
+	t.metrics.PeakMemory = usage.PeakMemory - usage.Grown + usage.Stack
+	own := t.printed.String()
+	if err != nil {
+		own, t.last = splitLastWords(own)
+	}
+	if own != "" && t.exec.cfg.Log != nil {
+		logLines(t.exec.cfg.Log, own, t.name())
 	}
 	switch {
 	case err != nil:

@@ -26,13 +26,13 @@ type Driver interface {
 	// Conf answers the value of a configuration key, and whether there is one.
 	Conf(key string) (string, bool)
 	// DefineRDD records an RDD and answers its number of partitions.
-	DefineRDD(ctx context.Context, d abi.RDDDesc) (int, error)
+	DefineRDD(d abi.RDDDesc) (int, error)
 	// RunJob starts an action with the memory of the instance as its image, and
 	// answers a handle for NextResult.
-	RunJob(ctx context.Context, driver *sandbox.Instance, d abi.JobDesc) (uint32, error)
+	RunJob(driver *sandbox.Instance, d abi.JobDesc) (uint32, error)
 	// NextResult fills buf with whole batches in partition order. It answers
-	// io.EOF at the end; n > len(buf) is the size of the next batch, of which
-	// nothing was consumed.
+	// io.EOF at the end, and an error that only wraps it is a failure; n > len(buf)
+	// is the size of the next batch, of which nothing was consumed.
 	NextResult(ctx context.Context, job uint32, buf []byte) (n int, err error)
 	// CloseJob cancels a job that has not ended and forgets it.
 	CloseJob(job uint32) error
@@ -168,10 +168,10 @@ func bytes(c *sandbox.Call, stack []uint64, i int) ([]byte, error) {
 // read answers a length-convention read: n > len(buf) means come back with a
 // larger buffer.
 func (e *Env) read(n int, err error) int64 {
-	switch {
-	case err == nil:
+	switch err {
+	case nil:
 		return int64(n)
-	case errors.Is(err, io.EOF):
+	case io.EOF: // itself: a failure may wrap it, and must not be taken for the end
 		return 0
 	}
 	return e.fail(err)
@@ -220,9 +220,10 @@ func confGet(c *sandbox.Call, e *Env, stack []uint64) int64 {
 	if err != nil {
 		return e.fail(err)
 	}
-	value, ok := e.Driver.Conf(string(key))
+	name := text(key)
+	value, ok := e.Driver.Conf(name)
 	if !ok {
-		return e.failCode(abi.ErrNotFound, fmt.Sprintf("configuration key %q is not set", key))
+		return e.failCode(abi.ErrNotFound, fmt.Sprintf("configuration key %q is not set", name))
 	}
 	return copyOut(buf, value)
 }
@@ -232,7 +233,7 @@ func rddDefine(c *sandbox.Call, e *Env, stack []uint64) int64 {
 	if err != nil {
 		return e.fail(err)
 	}
-	n, err := e.Driver.DefineRDD(c.Context(), d)
+	n, err := e.Driver.DefineRDD(d)
 	return e.read(n, err)
 }
 
@@ -241,7 +242,7 @@ func jobRun(c *sandbox.Call, e *Env, stack []uint64) int64 {
 	if err != nil {
 		return e.fail(err)
 	}
-	job, err := e.Driver.RunJob(c.Context(), c.Instance, d)
+	job, err := e.Driver.RunJob(c.Instance, d)
 	if err != nil {
 		return e.fail(err)
 	}

@@ -20,6 +20,9 @@ type FetchError struct {
 }
 
 func (e *FetchError) Error() string {
+	if e.Map < 0 { // not one, but not all are there
+		return fmt.Sprintf("shuffle %d: partition %d cannot be read: %v", e.Shuffle, e.Reduce, e.Cause)
+	}
 	where := e.Path
 	if e.Block >= 0 {
 		where = fmt.Sprintf("%s, block %d at offset %d", e.Path, e.Block, e.Offset)
