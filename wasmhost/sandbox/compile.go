@@ -180,6 +180,9 @@ func compileChild(stdin io.Reader, outOfTime func()) error {
 	if err := json.NewDecoder(io.LimitReader(stdin, int64(size))).Decode(&req); err != nil {
 		return fmt.Errorf("read the request: %w (this command is internal)", err)
 	}
+	if req.Dir == "" || req.CPU <= 0 || req.Memory <= 0 {
+		return errors.New("the request is incomplete (this command is internal)")
+	}
 	// Collect little while there is room, and much before the limit kills.
 	debug.SetGCPercent(400)
 	debug.SetMemoryLimit(req.Memory / 4 * 3)
