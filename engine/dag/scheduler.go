@@ -95,9 +95,9 @@ func (d *Scheduler) TaskSetFailed(f TaskSetFailed) {
 	if f.Failure != nil {
 		message = f.Failure.Message
 	}
-	cause := fmt.Sprintf("%s partition %d failed: %s", s, f.Partition, message)
+	cause := fmt.Sprintf("%s partition %d failed: %s", d.nameStage(s), f.Partition, message)
 	if f.Failures > 1 {
-		cause = fmt.Sprintf("%s partition %d failed %d times; last: %s", s, f.Partition, f.Failures, message)
+		cause = fmt.Sprintf("%s partition %d failed %d times; last: %s", d.nameStage(s), f.Partition, f.Failures, message)
 	}
 	d.stageEnded(s, message)
 	d.abort(s, cause, f.Failure)
@@ -216,7 +216,7 @@ func (d *Scheduler) fetchFailed(s *stage, end *TaskEnd) {
 	s.failed++
 	if s.failed >= d.cfg.MaxAttempts {
 		d.abort(s, fmt.Sprintf("%s could not read its input in %d attempts in a row; last: %s",
-			s, s.failed, end.Failure.Message), end.Failure)
+			d.nameStage(s), s.failed, end.Failure.Message), end.Failure)
 		return
 	}
 	d.ensure(s)

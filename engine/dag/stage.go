@@ -61,9 +61,11 @@ const (
 	running            // the current attempt has been submitted and is not over
 )
 
-// String gives "stage 4 (map at main.go:9)".
-func (s *stage) String() string {
-	return fmt.Sprintf("stage %d%s", s.id, where(s.desc.Name, s.desc.CallSite))
+// nameStage gives "stage 4 (map at main.go:9)" after the stage's last RDD. The
+// action of a result stage is named by whoever names the job.
+func (d *Scheduler) nameStage(s *stage) string {
+	r := d.graph.RDD(s.desc.RDD)
+	return fmt.Sprintf("stage %d%s", s.id, where(r.Name, r.CallSite))
 }
 
 // current is the last attempt that was submitted.
