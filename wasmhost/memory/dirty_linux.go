@@ -22,6 +22,11 @@ const smallPage = 4 << 10
 // all are dropped. It bounds what an idle memory keeps: 1 MiB.
 const maxWriteBack = 256
 
+// dropEvery is the number of runs after which pages are dropped all the same. A
+// page that was written back still counts as written, so those that only an
+// earlier task wrote to would cost each later one something.
+const dropEvery = 64
+
 // slowScan is how long the kernel may look for written pages. It looks at every
 // page that is present, which are many when a task has read all of a large
 // image; then all are dropped once, and the tasks that follow are cheap again.

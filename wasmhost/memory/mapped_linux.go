@@ -18,6 +18,7 @@ type mapped struct {
 	fd         int // of the file that places speak of
 	src        Source
 	dirty      *dirtyPages // nil: unknown
+	reloads    int
 }
 
 // growth is the step in bytes by which addresses are made accessible.
@@ -126,7 +127,7 @@ func (m *mapped) reload(used int64) ([]byte, error) {
 // writeBack gives the pages of the first used bytes that were written the content
 // that they had. It answers false if that is not possible or not worth while.
 func (m *mapped) writeBack(used int64) bool {
-	if m.dirty == nil {
+	if m.reloads++; m.dirty == nil || m.reloads%dropEvery == 0 {
 		return false
 	}
 	regions, ok := m.dirty.find(m.all[:used])
