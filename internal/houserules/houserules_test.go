@@ -14,6 +14,7 @@ var rules = []struct {
 	{"layers point down", LayersPointDown},
 	{"strangers stay strangers", StrangersStayStrangers},
 	{"guests need nothing", GuestsNeedNothing},
+	{"dependencies have reasons", DependenciesHaveReasons},
 	{"cores are pure", CoresArePure},
 	{"packages explain themselves", PackagesExplainThemselves},
 	{"names say what is inside", NamesSayWhatIsInside},
@@ -91,6 +92,13 @@ func TestEachRuleFindsWhatItForbids(t *testing.T) {
 			files{"sdk/quern/a.go": "package quern\nimport (\n_ \"fmt\"\n_ " + quern + "sdk/abi\"\n)"}, nil},
 		{"a job imports the engine", GuestsNeedNothing,
 			files{"jobs/pi/main.go": "package main\nimport _ " + quern + `engine/msg"`}, []string{"code for guests"}},
+
+		{"a dependency without a reason", DependenciesHaveReasons,
+			files{"docs/rationale.md": "| google/go-cmp | tests |\n", "a.go": "package a\nimport _ \"github.com/google/go-cmp/cmp\"\nimport _ \"github.com/google/go-cmp2\""},
+			[]string{"a.go:3: imports github.com/google/go-cmp2, which has no row"}},
+		{"a reason without a dependency", DependenciesHaveReasons,
+			files{"docs/rationale.md": "| module | why |\n|---|---|\n| a/b, golang.org/x/term | tests |\n", "a_test.go": "package a\nimport _ \"golang.org/x/term\"\nimport _ \"go/ast\""},
+			[]string{"docs/rationale.md: gives a reason for a/b"}},
 
 		{"a core that opens files", CoresArePure,
 			files{"engine/dag/a.go": "package dag\nimport _ \"os\""}, []string{"engine/dag/a.go:2: imports os"}},

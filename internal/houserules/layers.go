@@ -2,7 +2,9 @@ package houserules
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -145,4 +147,57 @@ func anyAbove(roots []string, dir string) bool {
 		}
 	}
 	return false
+}
+
+// rationalePage is where dependencies are accounted for.
+const rationalePage = "docs/rationale.md"
+
+// rows of the table of dependencies begin so: "| google/go-cmp, pgregory.net/rapid | ..."
+var dependencyRow = regexp.MustCompile(`(?m)^\| ([\w./, -]+/[\w./, -]+) \|`)
+
+// DependenciesHaveReasons reports imported modules without a row in the
+// rationale's table of dependencies, and rows of modules that are not imported.
+func DependenciesHaveReasons(t *Tree) []Finding {
+	used := map[string]bool{} // by the name in the table
+	for _, row := range dependencyRow.FindAllStringSubmatch(t.find(rationalePage), -1) {
+		for name := range strings.SplitSeq(row[1], ", ") {
+			used[name] = false
+		}
+	}
+	var findings []Finding
+	for _, f := range t.Files {
+		if f.Go == nil {
+			continue
+		}
+		for _, spec := range f.Go.Imports {
+			p := importPath(spec)
+			if _, own := inside(p); own || standard(p) {
+				continue
+			}
+			name := listedAs(used, strings.TrimPrefix(p, "github.com/"))
+			if name == "" {
+				findings = append(findings, Finding{f.Path, t.line(spec.Pos()),
+					fmt.Sprintf("imports %s, which has no row in the table of dependencies of %s", p, rationalePage)})
+				continue
+			}
+			used[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(used)) {
+		if !used[name] {
+			findings = append(findings, Finding{Path: rationalePage,
+				Text: fmt.Sprintf("gives a reason for %s, which nothing imports", name)})
+		}
+	}
+	return findings
+}
+
+// listedAs returns the entry that an import path belongs to, "" if none.
+func listedAs(entries map[string]bool, p string) string {
+	for name := range entries {
+		if below(p, name) {
+			return name
+		}
+	}
+	return ""
 }
