@@ -178,3 +178,22 @@ func BenchmarkLoadCold(b *testing.B) {
 		p.Close(ctx)
 	}
 }
+
+// BenchmarkStart is a driver from its start to its end, with a Go runtime inside.
+func BenchmarkStart(b *testing.B) {
+	w := newWorld(b, goGuest(b))
+	for b.Loop() {
+		w.start(&env{act: func(*Call, int32) {}}, "empty")
+	}
+}
+
+func BenchmarkNewHost(b *testing.B) {
+	dir := filepath.Join(b.TempDir(), "cache")
+	for b.Loop() {
+		h, err := New(context.Background(), Options{Functions: testFunctions, CacheDir: dir})
+		if err != nil {
+			b.Fatal(err)
+		}
+		h.Close(context.Background())
+	}
+}
