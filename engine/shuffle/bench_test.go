@@ -1,3 +1,5 @@
+//go:build unix
+
 package shuffle
 
 import (
@@ -6,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/quern-project/quern/engine/memory"
 	"github.com/quern-project/quern/engine/msg"
@@ -67,6 +71,25 @@ func intRecord(b []byte, rnd *rand.Rand) []byte {
 	return appendRecord(b, k[:], v[:])
 }
 
+// cpuTimer measures the processor time of the process, which other load on the
+// machine disturbs less than it does the time.
+type cpuTimer struct {
+	b     *testing.B
+	start float64
+}
+
+func newCPUTimer(b *testing.B) cpuTimer { return cpuTimer{b: b, start: cpuSeconds(b)} }
+
+func (c cpuTimer) seconds() float64 { return cpuSeconds(c.b) - c.start }
+
+func cpuSeconds(b *testing.B) float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
+}
+
 func BenchmarkShuffle(b *testing.B) {
 	type shape struct {
 		name   string
@@ -116,11 +139,12 @@ func benchShuffle(b *testing.B, batches [][]byte, size int64, d abi.ShuffleDesc,
 	b.Run("write", func(b *testing.B) {
 		b.SetBytes(size)
 		b.ReportAllocs()
+		cpu := newCPUTimer(b)
 		for b.Loop() {
 			write(b)
 		}
+		b.ReportMetric(float64(size)*float64(b.N)/1e6/cpu.seconds(), "cpuMB/s")
 		b.ReportMetric(float64(out.Bytes)/float64(size), "ratio")
-		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(out.Records), "ns/rec")
 		b.ReportMetric(float64(spills), "spills")
 	})
 	if out.Path == "" {
@@ -129,6 +153,7 @@ func benchShuffle(b *testing.B, batches [][]byte, size int64, d abi.ShuffleDesc,
 	b.Run("read", func(b *testing.B) {
 		b.SetBytes(size * 4)
 		b.ReportAllocs()
+		cpu := newCPUTimer(b)
 		buf := make([]byte, abi.BatchSize)
 		for b.Loop() {
 			for p := range d.Partitions {
@@ -148,6 +173,70 @@ func benchShuffle(b *testing.B, batches [][]byte, size int64, d abi.ShuffleDesc,
 				mem.Close()
 			}
 		}
-		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(4*out.Records), "ns/rec")
+		b.ReportMetric(float64(size)*4*float64(b.N)/1e6/cpu.seconds(), "cpuMB/s")
+	})
+}
+
+// BenchmarkSmallTasks is what a map task with a handful of records costs, and a
+// reduce task that reads 8 such outputs.
+func BenchmarkSmallTasks(b *testing.B) {
+	dir := b.TempDir()
+	pool := memory.NewPool(64 << 20)
+	defer pool.Close()
+	var batch []byte
+	for i := range 50 {
+		batch = appendRecord(batch, fmt.Sprint("key", i), "value")
+	}
+	d := abi.ShuffleDesc{ID: 1, Partitioner: abi.PartitionHash, Partitions: 8, Sorted: true}
+	task := func(b *testing.B, f func(Config) error) {
+		mem := pool.NewTask(context.Background(), 1, 0)
+		defer mem.Close()
+		if err := f(Config{Dir: dir, Memory: mem}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	outs := make([]msg.MapOutput, 8)
+	write := func(m int) func(Config) error {
+		return func(c Config) error {
+			w, err := NewWriter(c, d, m, msg.TaskID(m))
+			if err != nil {
+				return err
+			}
+			defer w.Abort()
+			if err := w.Write(batch); err != nil {
+				return err
+			}
+			outs[m], err = w.Commit()
+			return err
+		}
+	}
+	for m := range outs {
+		task(b, write(m))
+	}
+	b.Run("map", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			task(b, write(0))
+		}
+	})
+	b.Run("reduce", func(b *testing.B) {
+		b.ReportAllocs()
+		buf := make([]byte, abi.BatchSize)
+		for b.Loop() {
+			task(b, func(c Config) error {
+				r, err := NewReader(c, d, 3, outs)
+				if err != nil {
+					return err
+				}
+				defer r.Close()
+				for err == nil {
+					_, err = r.Next(buf)
+				}
+				if err == io.EOF {
+					return nil
+				}
+				return err
+			})
+		}
 	})
 }

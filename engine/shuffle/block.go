@@ -105,6 +105,14 @@ func codecOf(name string) (codec, error) {
 	return 0, fmt.Errorf(`unknown compression %q: it may be "s2", "zstd" or "none"`, name)
 }
 
+// memory is what a compressor takes beside its input and output, about.
+func (c codec) memory() int64 {
+	if c == codecZstd {
+		return 1 << 20
+	}
+	return 0
+}
+
 // compressor compresses blocks. The zero value with a codec is ready.
 type compressor struct {
 	codec codec

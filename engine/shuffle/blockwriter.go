@@ -42,11 +42,14 @@ func newBlockWriter(c Config, what string) (*blockWriter, error) {
 		return nil, err
 	}
 	w := &blockWriter{what: what, mem: c.Memory, comp: compressor{codec: cdc}, size: c.block()}
-	if w.raw, err = w.mem.Alloc(w.size); err != nil {
+	if err := w.mem.Acquire(cdc.memory()); err != nil {
 		return nil, err
 	}
-	if w.out, err = w.mem.Alloc(w.outSize(w.size)); err != nil {
-		w.mem.Free(w.raw)
+	if w.raw, err = w.mem.Alloc(w.size); err == nil {
+		w.out, err = w.mem.Alloc(w.outSize(w.size))
+	}
+	if err != nil {
+		w.close()
 		return nil, err
 	}
 	return w, nil
@@ -57,8 +60,9 @@ func (w *blockWriter) outSize(n int) int { return blockHeaderSize + w.comp.bound
 
 // writerCost is the memory that a blockWriter draws.
 func writerCost(c Config) int64 {
+	cdc, _ := codecOf(c.Compression)
 	w := blockWriter{size: c.block()}
-	return int64(memory.RoundUp(w.size)) + int64(memory.RoundUp(w.outSize(w.size)))
+	return cdc.memory() + int64(memory.RoundUp(w.size)) + int64(memory.RoundUp(w.outSize(w.size)))
 }
 
 // open makes the following blocks go to file, from offset on.
@@ -206,13 +210,14 @@ func (w *blockWriter) writeFile(b []byte) error {
 
 // close frees the buffers. What was not flushed is lost. It may be called twice.
 func (w *blockWriter) close() {
-	if w.raw == nil {
+	if w.mem == nil {
 		return
 	}
 	w.comp.close()
 	w.mem.Free(w.raw)
 	w.mem.Free(w.out)
-	w.raw, w.out = nil, nil
+	w.mem.Release(w.comp.codec.memory())
+	w.raw, w.out, w.mem = nil, nil, nil
 }
 
 // position is the offset in the file of what comes next.

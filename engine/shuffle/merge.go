@@ -60,10 +60,14 @@ func (m *merger) next() error {
 	if err := m.cursors[winner].advance(); err != nil {
 		return err
 	}
+	prefix := m.cursors[winner].prefix
 	for node := (int(winner) + len(m.cursors)) / 2; node > 0; node /= 2 {
-		if loser := m.tree[node]; m.less(loser, winner) {
-			m.tree[node], winner = winner, loser
+		loser := m.tree[node]
+		p := m.cursors[loser].prefix
+		if p > prefix || p == prefix && !m.lessTied(loser, winner) {
+			continue
 		}
+		m.tree[node], winner, prefix = winner, loser, p
 	}
 	m.tree[0] = winner
 	return nil
@@ -97,10 +101,10 @@ func (m *merger) lessTied(i, j int32) bool {
 
 // openRuns opens runs and loads the first block of each. When memory is refused
 // it answers those that are open, together with the refusal.
-func openRuns(mem *memory.Task, runs []*run) ([]*blockReader, error) {
+func openRuns(mem *memory.Task, d *decompressor, runs []*run) ([]*blockReader, error) {
 	open := make([]*blockReader, 0, len(runs))
 	for _, r := range runs {
-		b, err := openRun(mem, r)
+		b, err := openRun(mem, d, r)
 		if err == nil {
 			open = append(open, b)
 			_, err = b.load()

@@ -17,6 +17,7 @@ type Reader struct {
 	partition uint32
 	what      string // names the reader in errors
 	index     indexReader
+	decomp    decompressor
 
 	// In sequence, if the order is that of the outputs: blocks is what is being
 	// read, rest its records that are not yet delivered, runs what comes next.
@@ -115,11 +116,11 @@ func (r *Reader) nextInSequence(buf []byte) (n int, err error) {
 		}
 		fit := 0
 		for fit < len(r.rest) {
-			rec, ok := parseRecord(r.rest[fit:])
-			if !ok {
+			rec := parseRecord(r.rest[fit:])
+			if rec.total > len(r.rest)-fit {
 				return 0, r.blocks.fail(errRecord)
 			}
-			if n+fit+rec.total > len(buf) {
+			if rec.total > len(buf)-n-fit {
 				if n+fit == 0 {
 					return rec.total, nil
 				}
@@ -155,7 +156,7 @@ func (r *Reader) nextBlock() (bool, error) {
 		if next == nil || err != nil {
 			return false, err
 		}
-		if r.blocks, err = openRun(r.config.Memory, next); err != nil {
+		if r.blocks, err = openRun(r.config.Memory, &r.decomp, next); err != nil {
 			return false, err
 		}
 	}
@@ -223,7 +224,7 @@ func (r *Reader) startMerge() error {
 		}
 		runs = append(runs, next)
 	}
-	r.rounds = rounds{what: r.what, config: r.config, sorted: true, create: r.newScratch}
+	r.rounds = rounds{what: r.what, config: r.config, decomp: &r.decomp, sorted: true, create: r.newScratch}
 	budget := min(r.config.Memory.Available()/2, maxInFlight)
 	for {
 		var err error
@@ -236,7 +237,7 @@ func (r *Reader) startMerge() error {
 			r.runs = runs // nothing to be merged: read it in sequence
 			return nil
 		}
-		if r.open, err = openRuns(r.config.Memory, runs); err == nil {
+		if r.open, err = openRuns(r.config.Memory, &r.decomp, runs); err == nil {
 			break
 		}
 		// Others have taken memory in the meantime: merge fewer at once.
@@ -310,5 +311,6 @@ func (r *Reader) Close() error {
 	}
 	closeRuns(r.open)
 	r.rounds.close()
+	r.decomp.close()
 	return nil
 }

@@ -2,6 +2,7 @@ package shuffle
 
 import (
 	"encoding/binary"
+	"math"
 
 	"github.com/quern-project/quern/sdk/abi"
 )
@@ -16,41 +17,38 @@ type record struct {
 	total int // length of the whole record
 }
 
-// parseRecord finds the record that b begins with; false if b holds none that
-// is whole.
-func parseRecord(b []byte) (record, bool) {
-	if len(b) >= 2 && b[0]|b[1] < 0x80 {
-		r := record{key: 2, klen: int(b[0]), total: 2 + int(b[0]) + int(b[1])}
-		return r, r.total <= len(b)
+// parseRecord finds the record that b begins with. If b holds none that is
+// whole, its total is larger than len(b).
+func parseRecord(b []byte) record {
+	if len(b) >= 2 {
+		if k, v := int(b[0]), int(b[1]); k|v < 0x80 {
+			return record{2, k, 2 + k + v}
+		}
 	}
 	return parseLong(b)
 }
 
-func parseLong(b []byte) (record, bool) {
+// malformed is larger than any batch or block.
+const malformed = math.MaxInt
+
+func parseLong(b []byte) record {
 	klen, n := binary.Uvarint(b)
 	if n <= 0 || klen > abi.MaxRecord {
-		return record{}, false
+		return record{total: malformed}
 	}
 	vlen, m := binary.Uvarint(b[n:])
 	if m <= 0 || vlen > abi.MaxRecord-klen {
-		return record{}, false
+		return record{total: malformed}
 	}
-	r := record{key: n + m, klen: int(klen), total: n + m + int(klen+vlen)}
-	return r, r.total <= len(b)
+	return record{key: n + m, klen: int(klen), total: n + m + int(klen+vlen)}
 }
 
 // recordLen is the length of the valid record that b begins with.
 func recordLen(b []byte) int {
-	if b[0]|b[1] < 0x80 {
-		return 2 + int(b[0]) + int(b[1])
+	if k, v := int(b[0]), int(b[1]); k|v < 0x80 {
+		return 2 + k + v
 	}
-	return longRecordLen(b)
-}
-
-func longRecordLen(b []byte) int {
-	klen, n := binary.Uvarint(b)
-	vlen, m := binary.Uvarint(b[n:])
-	return n + m + int(klen+vlen)
+	return parseLong(b).total
 }
 
 // longKey stands for the length of a key that its prefix does not hold whole.
@@ -59,16 +57,13 @@ const longKey = 9
 // keyPrefix is the first 8 bytes of the key b[at:at+n] as a number that orders
 // as the bytes do, padded with zeros. b may go on behind the key.
 func keyPrefix(b []byte, at, n int) uint64 {
-	if n <= 0 {
-		return 0
-	}
 	if at+8 <= len(b) {
-		p := binary.BigEndian.Uint64(b[at:])
-		if n < 8 {
-			p &= ^uint64(0) << (64 - 8*uint(n))
-		}
-		return p
+		return binary.BigEndian.Uint64(b[at:]) &^ (math.MaxUint64 >> (8 * uint(min(n, 8))))
 	}
+	return keyPrefixAtEnd(b, at, n)
+}
+
+func keyPrefixAtEnd(b []byte, at, n int) uint64 {
 	var pad [8]byte
 	copy(pad[:], b[at:at+min(n, 8)])
 	return binary.BigEndian.Uint64(pad[:])

@@ -10,6 +10,7 @@ type rounds struct {
 	what    string // for errors
 	config  Config
 	writer  *blockWriter
+	decomp  *decompressor
 	sorted  bool
 	create  func() (*os.File, error) // makes a scratch file
 	files   []*scratch               // all that were made
@@ -92,7 +93,7 @@ func (r *rounds) round(runs []*run, budget int64) ([]*run, error) {
 // merge makes one run of several, or of as many as there is memory for, but no
 // less than two. It answers how many.
 func (r *rounds) merge(runs []*run, file *scratch) (*run, int, error) {
-	open, err := openRuns(r.config.Memory, runs)
+	open, err := openRuns(r.config.Memory, r.decomp, runs)
 	defer func() { closeRuns(open) }()
 	if err != nil && len(open) < 2 {
 		return nil, 0, err

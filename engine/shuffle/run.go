@@ -1,7 +1,6 @@
 package shuffle
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -42,7 +41,7 @@ type blockReader struct {
 	run    *run
 	mem    *memory.Task
 	drawn  int64
-	decomp decompressor
+	decomp *decompressor
 
 	file   *os.File // nil when there is nothing left to be read from it
 	next   int64    // offset in the file of what is not yet in buf
@@ -58,9 +57,10 @@ type blockReader struct {
 	ended  bool   // there was no next one
 }
 
-// openRun draws the buffers and opens the file.
-func openRun(mem *memory.Task, r *run) (*blockReader, error) {
-	b := &blockReader{run: r, mem: mem, next: r.offset, left: r.length, block: -1, offset: r.offset}
+// openRun draws the buffers and opens the file. The decompressor may be shared
+// by all that one task opens.
+func openRun(mem *memory.Task, d *decompressor, r *run) (*blockReader, error) {
+	b := &blockReader{run: r, mem: mem, decomp: d, next: r.offset, left: r.length, block: -1, offset: r.offset}
 	if err := mem.Acquire(r.cost()); err != nil {
 		return nil, err
 	}
@@ -92,7 +92,6 @@ func openRun(mem *memory.Task, r *run) (*blockReader, error) {
 // close gives everything back. It may be called twice.
 func (b *blockReader) close() {
 	b.closeFile()
-	b.decomp.close()
 	if b.buf != nil {
 		b.mem.Unmap(b.buf)
 	}
@@ -227,17 +226,12 @@ func (c *cursor) key() []byte { return c.rest[c.rec.key : c.rec.key+c.rec.klen] 
 
 // look parses the record that rest begins with.
 func (c *cursor) look() error {
-	r, ok := parseRecord(c.rest)
-	if !ok {
+	c.rec = parseRecord(c.rest)
+	if c.rec.total > len(c.rest) {
 		return c.blocks.fail(errRecord)
 	}
-	c.rec = r
-	c.klen = min(r.klen, longKey)
-	if r.klen >= 8 {
-		c.prefix = binary.BigEndian.Uint64(c.rest[r.key:])
-	} else {
-		c.prefix = keyPrefix(c.rest, r.key, r.klen)
-	}
+	c.klen = min(c.rec.klen, longKey)
+	c.prefix = keyPrefix(c.rest, c.rec.key, c.rec.klen)
 	return nil
 }
 

@@ -177,7 +177,7 @@ func (s sorter) radix(src, dst []entry, toDst bool, depth int, diff uint64) {
 // deepen makes e's prefix that of the key's rest from depth on.
 func (s sorter) deepen(e *entry, depth int) {
 	b := s.arena.at(e.ref & addressMask)
-	r, _ := parseRecord(b)
+	r := parseRecord(b)
 	rest := r.klen - depth
 	e.prefix = keyPrefix(b, r.key+depth, rest)
 	e.ref = e.ref&^klenMask | uint64(min(rest, longKey))<<klenShift
@@ -210,6 +210,6 @@ func (s sorter) less(a, b entry, depth int) bool {
 
 func (s sorter) key(e entry) []byte {
 	b := s.arena.at(e.ref & addressMask)
-	r, _ := parseRecord(b)
+	r := parseRecord(b)
 	return b[r.key : r.key+r.klen]
 }

@@ -24,6 +24,7 @@ type Writer struct {
 	blocks *blockWriter // nil until there is a record
 	runs   []*run       // spilled, in the order of arrival
 	rounds rounds
+	decomp decompressor
 	busy   bool // the arena must not be touched by Spill
 	closed bool
 	err    error // the first one: the output is lost
@@ -52,7 +53,7 @@ func NewWriter(c Config, d abi.ShuffleDesc, mapPartition int, task msg.TaskID) (
 		}
 		w.bounds = newRangePartitioner(d.Bounds)
 	}
-	w.rounds = rounds{what: w.what, config: c, sorted: d.Sorted, create: w.newScratch}
+	w.rounds = rounds{what: w.what, config: c, decomp: &w.decomp, sorted: d.Sorted, create: w.newScratch}
 	c.Memory.Register(w)
 	return w, nil
 }
@@ -121,8 +122,8 @@ func (w *Writer) write(batch []byte) error {
 // countRecords checks that a batch is whole records, and counts them.
 func countRecords(batch []byte) (n int, err error) {
 	for rest := batch; len(rest) > 0; n++ {
-		r, ok := parseRecord(rest)
-		if !ok {
+		r := parseRecord(rest)
+		if r.total > len(rest) {
 			return 0, fmt.Errorf("malformed batch: record %d, at byte %d of %d, is not whole or is longer than %d bytes",
 				n, len(batch)-len(rest), len(batch), abi.MaxRecord)
 		}
@@ -169,7 +170,7 @@ func (w *Writer) enter(address uint64, stored []byte, size int) error {
 	switch parts := w.desc.Partitions; w.desc.Partitioner {
 	case abi.PartitionHash:
 		for at := 0; at < size; n++ {
-			r, _ := parseRecord(stored[at:])
+			r := parseRecord(stored[at:])
 			key := stored[at+r.key : at+r.key+r.klen]
 			p := abi.HashPartition(key, parts)
 			entries[n] = w.entryOf(stored, at+r.key, r.klen, p, address+uint64(at))
@@ -177,7 +178,7 @@ func (w *Writer) enter(address uint64, stored []byte, size int) error {
 		}
 	case abi.PartitionRange:
 		for at := 0; at < size; n++ {
-			r, _ := parseRecord(stored[at:])
+			r := parseRecord(stored[at:])
 			key := stored[at+r.key : at+r.key+r.klen]
 			p := w.bounds.partition(key, keyPrefix(stored, at+r.key, r.klen))
 			entries[n] = w.entryOf(stored, at+r.key, r.klen, p, address+uint64(at))
@@ -185,7 +186,7 @@ func (w *Writer) enter(address uint64, stored []byte, size int) error {
 		}
 	case abi.PartitionGiven:
 		for at := 0; at < size; n++ {
-			r, _ := parseRecord(stored[at:])
+			r := parseRecord(stored[at:])
 			if r.klen < 4 {
 				return fmt.Errorf("%s: a key of %d bytes, which must begin with the 4 bytes of its partition", w.what, r.klen)
 			}
@@ -212,12 +213,11 @@ func (w *Writer) enter(address uint64, stored []byte, size int) error {
 
 // entryOf makes the entry of a record at address, whose key is b[at:at+klen].
 func (w *Writer) entryOf(b []byte, at, klen, partition int, address uint64) entry {
-	e := entry{ref: uint64(partition)<<partitionShift | address}
-	if w.desc.Sorted {
-		e.prefix = keyPrefix(b, at, klen)
-		e.ref |= uint64(min(klen, longKey)) << klenShift
+	ref := uint64(partition)<<partitionShift | address
+	if !w.desc.Sorted {
+		return entry{ref: ref}
 	}
-	return e
+	return entry{keyPrefix(b, at, klen), ref | uint64(min(klen, longKey))<<klenShift}
 }
 
 // Spill implements memory.Spiller.
@@ -270,15 +270,16 @@ func (w *Writer) writeArena(end func(partition uint32, s segment) error) error {
 	}
 	defer done()
 	b := w.blocks
-	for i := 0; i < len(entries); {
-		p := entries[i].partition()
-		b.begin(uint32(p))
-		for ; i < len(entries) && entries[i].partition() == p; i++ {
-			rec := w.arena.at(entries[i].ref & addressMask)
-			if err := b.add(rec[:recordLen(rec)]); err != nil {
-				return err
-			}
+	for len(entries) > 0 {
+		p, n := entries[0].partition(), 1
+		for n < len(entries) && entries[n].partition() == p {
+			n++
 		}
+		b.begin(uint32(p))
+		if err := w.gather(entries[:n]); err != nil {
+			return err
+		}
+		entries = entries[n:]
 		s, err := b.end()
 		if err != nil {
 			return err
@@ -288,6 +289,28 @@ func (w *Writer) writeArena(end func(partition uint32, s segment) error) error {
 		}
 	}
 	w.arena.clear()
+	return nil
+}
+
+// gather writes the records of entries. They lie all over the arena, so each
+// costs a cache miss; looking at a few before any of them is copied makes the
+// misses overlap.
+func (w *Writer) gather(entries []entry) error {
+	const few = 16
+	var recs [few][]byte
+	for len(entries) > 0 {
+		n := min(few, len(entries))
+		for i, e := range entries[:n] {
+			rec := w.arena.at(e.ref & addressMask)
+			recs[i] = rec[:recordLen(rec)]
+		}
+		for _, rec := range recs[:n] {
+			if err := w.blocks.add(rec); err != nil {
+				return err
+			}
+		}
+		entries = entries[n:]
+	}
 	return nil
 }
 
@@ -372,7 +395,7 @@ func (w *Writer) mergeInto(file *os.File, add func(partition uint32, s segment) 
 		if runs, err = w.rounds.narrow(runs, budget); err != nil {
 			return err
 		}
-		open, err := openRuns(w.config.Memory, runs)
+		open, err := openRuns(w.config.Memory, &w.decomp, runs)
 		if err == nil {
 			w.blocks.open(file, 0)
 			err = mergeRuns(w.blocks, open, w.desc.Sorted, add)
@@ -401,6 +424,7 @@ func (w *Writer) free() {
 	w.closed = true
 	w.config.Memory.Unregister(w)
 	w.rounds.close()
+	w.decomp.close()
 	w.arena.close()
 	if w.blocks != nil {
 		w.blocks.close()
