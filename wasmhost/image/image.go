@@ -101,6 +101,7 @@ func (s *Store) finish(img *Image, wants []want) (*Image, error) {
 // Retain takes another reference.
 func (img *Image) Retain() *Image {
 	if img.refs.Add(1) <= 1 {
+		img.refs.Add(-1)
 		panic("image: Retain after the last Release")
 	}
 	return img
@@ -112,6 +113,7 @@ func (img *Image) Release() {
 	case n > 0:
 		return
 	case n < 0:
+		img.refs.Add(1)
 		panic("image: Release after the last Release")
 	}
 	s := img.store
