@@ -35,7 +35,7 @@ func WriteModule(dir string) error {
 			return fs.SkipDir
 		case entry.IsDir():
 			return os.MkdirAll(target, 0o777)
-		case path.Ext(name) != ".go" && path.Ext(name) != ".s", strings.HasSuffix(name, "_test.go"):
+		case path.Ext(name) != ".go", strings.HasSuffix(name, "_test.go"):
 			return nil
 		}
 		text, err := sources.ReadFile(name)

@@ -5,7 +5,8 @@
 // Standard output belongs to the job (or to the answer that a command was
 // asked for). Progress, logs and errors go to standard error. The exit code is
 // the job's own; 1 if the job failed in the engine; 2 for a wrong command line
-// or a file that is not a job; 130 after Ctrl-C.
+// or a file that is not a job; 130 after Ctrl-C; 141 when whoever read a job's
+// output has gone.
 package main
 
 import (
@@ -22,6 +23,7 @@ const (
 	exitFailed      = 1   // the job failed in the engine
 	exitUsage       = 2   // wrong command line, or not a job
 	exitInterrupted = 130 // as shells report a process ended by Ctrl-C
+	exitBrokenPipe  = 141 // as shells report a process that writes to nobody
 )
 
 // console is what a command reads and writes.
@@ -32,6 +34,10 @@ type console struct {
 }
 
 func main() {
+	// Writing to nobody is an error like others, and not the end of the process
+	// with all its temporary files left behind.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+
 	c := &console{in: os.Stdin, out: os.Stdout, err: os.Stderr}
 	ctx, stop := interruptible(context.Background(), c.err)
 	code := dispatch(ctx, c, os.Args[1:])

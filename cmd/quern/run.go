@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/pflag"
 
@@ -149,17 +150,19 @@ func run(ctx context.Context, c *console, flags *pflag.FlagSet, f *runFlags, arg
 		return err
 	}
 
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	o := driver.Options{
 		Wasm:     wasm,
 		Args:     args,
 		Conf:     configuration,
 		Files:    grants,
 		Stdin:    c.in,
-		Stdout:   c.out,
+		Stdout:   pipeWriter{c.out, cancel},
 		Stderr:   c.err,
 		Compiler: compiler,
 	}
-	if !f.noProgress && isTerminal(c.err) {
+	if !f.noProgress && isTerminal(c.err) && os.Getenv("TERM") != "dumb" {
 		screen := newTerminal(c.err.(*os.File))
 		o.Stderr = screen.writer()
 		if sameFile(c.out, c.err) {
@@ -176,6 +179,8 @@ func run(ctx context.Context, c *console, flags *pflag.FlagSet, f *runFlags, arg
 	switch {
 	case context.Cause(ctx) == errInterrupted:
 		return errInterrupted // whatever the job made of it
+	case context.Cause(ctx) == errBrokenPipe:
+		return &exitError{code: exitBrokenPipe} // nobody is there to be told
 	case errors.As(err, &load):
 		return notAJob(fmt.Errorf("%s: %w", job, err))
 	case err != nil:
@@ -184,6 +189,24 @@ func run(ctx context.Context, c *console, flags *pflag.FlagSet, f *runFlags, arg
 		return &exitError{code: code} // the job has said why
 	}
 	return nil
+}
+
+// errBrokenPipe is the cause of a context when nobody reads the job's output.
+var errBrokenPipe = errors.New("standard output is closed")
+
+// pipeWriter is a standard output that ends the run when nobody reads it, as in
+// "quern run job | head".
+type pipeWriter struct {
+	out    io.Writer
+	cancel context.CancelCauseFunc
+}
+
+func (w pipeWriter) Write(b []byte) (int, error) {
+	n, err := w.out.Write(b)
+	if errors.Is(err, syscall.EPIPE) {
+		w.cancel(errBrokenPipe)
+	}
+	return n, err
 }
 
 // withName names the application after the job's file when nobody else has.
