@@ -260,8 +260,10 @@ func (w *rewriter) appendEdit(b []byte, f *body, e edit) (_ []byte, next int) {
 		b = append(b, opBlock, loop[1])
 		b = append(b, loop...)
 		b = append(b, opBlock, emptyBlock)
-		b = append(w.appendCharge(append(b, loop...), e.n), w.test...)
-		b = append(b, opIf, emptyBlock, opBr, 2, opEnd)
+		// The test comes first, so that the loop goes on after the host was called,
+		// however much it charges.
+		b = append(append(append(b, loop...), w.test...), opIf, emptyBlock, opBr, 2, opEnd)
+		b = w.appendCharge(b, e.n)
 	case editEnd:
 		b = append(b, opBr, 2, opEnd)
 		b = append(append(b, w.settle...), opBr, 0, opEnd, opEnd)
@@ -289,8 +291,8 @@ func (w *rewriter) appendCharge(b []byte, rounds uint32) []byte {
 
 // prepareCode makes the pieces of code that are the same at all safepoints.
 func (w *rewriter) prepareCode() {
-	// counter <= 0. The compiler has the counter in a register from a global.set to
-	// the global.get that follows.
+	// counter <= 0. Between two accesses without a join of control flow, the
+	// compiler has the counter in a register.
 	w.test = append(appendU32([]byte{opGlobalGet}, w.counter), opI32Const, 0, opI32LeS)
 	// counter = interval; yield()
 	w.settle = appendI32([]byte{opI32Const}, w.interval)

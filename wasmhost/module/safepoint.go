@@ -27,8 +27,8 @@ package module
 //	  loop                    ;; added
 //	    block                 ;; added
 //	      loop                ;; the original; all branches to it lead here
-//	        counter -= rounds
 //	        if counter <= 0 { br to the end of the inner block }
+//	        counter -= rounds
 //	        ...
 //	      end
 //	      br to the end of the outer block, with the results
