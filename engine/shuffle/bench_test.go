@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -131,6 +132,7 @@ func benchShuffle(b *testing.B, batches [][]byte, size int64, d abi.ShuffleDesc,
 				b.Fatal(err)
 			}
 		}
+		os.Remove(out.Path) // replacing a file makes some file systems write it to the disk at once
 		if out, err = w.Commit(); err != nil {
 			b.Fatal(err)
 		}
@@ -206,6 +208,7 @@ func BenchmarkSmallTasks(b *testing.B) {
 			if err := w.Write(batch); err != nil {
 				return err
 			}
+			os.Remove(outs[m].Path) // replacing a file makes some file systems write it to the disk at once
 			outs[m], err = w.Commit()
 			return err
 		}

@@ -132,7 +132,8 @@ var (
 	errIndex   = errors.New("the checksum of the file's index differs: the file is corrupted")
 )
 
-// find answers the segment of a partition; false if it has no records.
+// find answers the segment of a partition in a file of size bytes; false if it
+// has no records.
 func (x *indexReader) find(f io.ReaderAt, size int64, id identity, partition uint32) (segment, bool, error) {
 	none := segment{}
 	if size < trailerSize {
@@ -143,7 +144,9 @@ func (x *indexReader) find(f io.ReaderAt, size int64, id identity, partition uin
 	}
 	x.at = max(0, size-tailSize)
 	x.tail = x.tail[:size-x.at]
-	if _, err := f.ReadAt(x.tail, x.at); err != nil {
+	if n, err := f.ReadAt(x.tail, x.at); err == io.EOF {
+		return none, false, truncated(x.at + int64(n))
+	} else if err != nil {
 		return none, false, err
 	}
 	le := binary.LittleEndian
@@ -228,8 +231,15 @@ func (x *indexReader) read(f io.ReaderAt, at int64, n int) ([]byte, error) {
 		return x.tail[at-x.at:][:n], nil
 	}
 	b := make([]byte, n)
-	if _, err := f.ReadAt(b, at); err != nil {
+	if n, err := f.ReadAt(b, at); err == io.EOF {
+		return nil, truncated(at + int64(n))
+	} else if err != nil {
 		return nil, err
 	}
 	return b, nil
+}
+
+// truncated is what is wrong with a file that ends too early.
+func truncated(at int64) error {
+	return fmt.Errorf("the file ends at offset %d: it is truncated: %w", at, io.ErrUnexpectedEOF)
 }

@@ -24,6 +24,7 @@ type Reader struct {
 	blocks *blockReader
 	rest   []byte
 	runs   []*run
+	found  []*run // may have an opened file that nobody has taken
 	// Outputs whose segments were not looked up yet.
 	outputs []msg.MapOutput
 
@@ -190,24 +191,27 @@ func (r *Reader) find(o msg.MapOutput) (*run, error) {
 	if err != nil {
 		return nil, out.fetchError(-1, 0, err)
 	}
-	defer f.Close()
-	size, err := f.Seek(0, io.SeekEnd)
-	if err == nil && size != o.Bytes {
-		err = fmt.Errorf("the file has %d bytes instead of %d", size, o.Bytes)
-	}
-	if err != nil {
-		return nil, out.fetchError(-1, 0, err)
-	}
 	id := identity{shuffle: msg.ShuffleID(r.desc.ID), mapPart: o.Map, task: o.Task, partitions: r.desc.Partitions}
-	s, found, err := r.index.find(f, size, id, r.partition)
+	s, found, err := r.index.find(f, o.Bytes, id, r.partition)
 	if err != nil {
-		return nil, out.fetchError(-1, 0, err)
+		err = out.fetchError(-1, 0, err)
 	}
-	if !found {
-		return nil, nil
+	if err != nil || !found {
+		f.Close()
+		return nil, err
 	}
 	r.metrics.Bytes += s.length
-	return &run{segment: s, out: out}, nil
+	next := &run{segment: s, out: out}
+	if !r.desc.Sorted {
+		r.found = r.found[:0] // those before have been opened
+	}
+	if len(r.found) < r.config.files() {
+		next.opened = f
+	} else {
+		f.Close()
+	}
+	r.found = append(r.found, next)
+	return next, nil
 }
 
 // startMerge finds all segments and opens them, after merging them to as few as
@@ -310,6 +314,11 @@ func (r *Reader) Close() error {
 		r.blocks.close()
 	}
 	closeRuns(r.open)
+	for _, f := range r.found {
+		if f.opened != nil {
+			f.opened.Close()
+		}
+	}
 	r.rounds.close()
 	r.decomp.close()
 	return nil

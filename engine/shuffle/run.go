@@ -17,6 +17,8 @@ type run struct {
 	segment
 	file *scratch   // of a spilled run
 	out  *mapOutput // of a segment
+	// opened is the file of out, if it was left open for whoever opens the run.
+	opened *os.File
 }
 
 // cost is the memory that an open run draws.
@@ -74,12 +76,12 @@ func openRun(mem *memory.Task, d *decompressor, r *run) (*blockReader, error) {
 		b.file = r.file.f
 		return b, nil
 	}
-	f, err := os.Open(r.out.Path)
-	if err != nil {
-		b.close()
-		return nil, b.fail(err)
+	if b.file, r.opened = r.opened, nil; b.file == nil {
+		if b.file, err = os.Open(r.out.Path); err != nil {
+			b.close()
+			return nil, b.fail(err)
+		}
 	}
-	b.file = f
 	if r.whole() {
 		if err := b.fill(len(b.buf)); err != nil {
 			b.close()
@@ -131,7 +133,7 @@ func (b *blockReader) fill(n int) error {
 	got, err := b.file.ReadAt(b.buf[b.hi:b.hi+want], b.next)
 	if got < want {
 		if err == nil || errors.Is(err, io.EOF) {
-			err = fmt.Errorf("the file ends at offset %d: it is truncated: %w", b.next+int64(got), io.ErrUnexpectedEOF)
+			err = truncated(b.next + int64(got))
 		}
 		return b.fail(err)
 	}
