@@ -15,7 +15,7 @@
 // # Where what is
 //
 // On the way in: writer.go, arena.go (records in memory and their index),
-// partition.go, sort.go. On the way out: reader.go, index.go (finding a
+// partition.go, sort.go, commit.go. On the way out: reader.go, index.go (finding a
 // segment). Shared: record.go, block.go (the unit of compression and checksum),
 // blockwriter.go, run.go (reading a sequence of blocks), merge.go (merging
 // runs), rounds.go (merging more runs than memory allows at once).

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/quern-project/quern/engine/memory"
 	"github.com/quern-project/quern/engine/msg"
@@ -253,6 +255,74 @@ func TestThousandsOfMapsAreMergedInBoundedMemory(t *testing.T) {
 	}
 	if n := len(w.files()); n != len(outs) {
 		t.Errorf("%d files are left of %d", n, len(outs))
+	}
+}
+
+func TestTasksThatShareASmallPoolGetWhatTheyNeed(t *testing.T) {
+	w := newWorld(t, t.TempDir(), 3<<20)
+	d := abi.ShuffleDesc{ID: 1, Partitioner: abi.PartitionHash, Partitions: 6, Sorted: true}
+	maps := make([][]kv, 6)
+	for m := range maps {
+		for i := range 30000 {
+			maps[m] = append(maps[m], kv{fmt.Sprint(i * 7919 % 5000), strings.Repeat("v", i%90) + fmt.Sprint(m)})
+		}
+	}
+	outs := make([]msg.MapOutput, len(maps))
+	streams := make([][]byte, d.Partitions)
+	spills := make([]int, len(maps))
+	inSlots := func(n int, task func(c Config, i int) error) {
+		var group errgroup.Group
+		group.SetLimit(4)
+		for i := range n {
+			group.Go(func() error {
+				mem := w.pool.NewTask(t.Context(), msg.TaskID(i), 0)
+				c := w.conf
+				c.Memory = mem
+				err := task(c, i)
+				if leaked := mem.Close(); leaked != 0 {
+					t.Errorf("a task kept %d bytes", leaked)
+				}
+				return err
+			})
+		}
+		if err := group.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inSlots(len(maps), func(c Config, m int) error {
+		wr, err := NewWriter(c, d, m, msg.TaskID(m))
+		if err != nil {
+			return err
+		}
+		defer wr.Abort()
+		for recs := range slices.Chunk(maps[m], 100) {
+			if err := wr.Write(batchOf(recs...)); err != nil {
+				return err
+			}
+		}
+		outs[m], err = wr.Commit()
+		spills[m] = wr.Metrics().Spills
+		return err
+	})
+	inSlots(d.Partitions, func(c Config, p int) error {
+		r, err := NewReader(c, d, p, outs)
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		streams[p], err = drain(r, abi.BatchSize)
+		return err
+	})
+	for p, want := range model(d, maps) {
+		if !bytes.Equal(streams[p], batchOf(want...)) {
+			t.Errorf("partition %d differs", p)
+		}
+	}
+	if slices.Max(spills) == 0 {
+		t.Error("nothing was spilled")
+	}
+	if used := w.pool.Used(); used != 0 {
+		t.Errorf("%d bytes of the pool are used in the end", used)
 	}
 }
 
