@@ -54,7 +54,7 @@ func (t *task) classify(err error) *msg.Failure {
 		f.Kind, f.Message, f.Stack = msg.FailMemory, guestStack(stack), calls(stack.Stack)
 	case errors.As(err, &host):
 		f.Kind, f.Stack = msg.FailInternal, host.Stack
-	case t.failText != "":
+	case t.hostErr == nil && t.failText != "":
 		return t.userFailure(t.failCode)
 	case errors.As(err, &exit):
 		f.Kind, f.Message = msg.FailUser, t.exited(exit)

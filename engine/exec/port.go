@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 
@@ -112,7 +113,7 @@ func (p *resultPort) write(b []byte) error {
 		return err
 	}
 	p.size += n
-	p.task.result = append(p.task.result, append([]byte(nil), b...))
+	p.task.result = append(p.task.result, bytes.Clone(b))
 	return nil
 }
 
