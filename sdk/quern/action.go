@@ -398,12 +398,12 @@ func countBy[T any, K comparable](in *rdd[T], name string, by func(T) K) (map[K]
 		t := newTable()
 		var numbers []int64
 		var e encoder
-		slot := new(K)
+		slot, d := new(K), new(decoder)
 		flush := func() {
 			for i, n := range numbers {
 				var zero K
 				*slot = zero
-				decodeKey(k, t.key(i), unsafe.Pointer(slot))
+				d.key(k, t.key(i), unsafe.Pointer(slot))
 				send(Pair[K, int64]{*slot, n})
 			}
 			numbers = numbers[:0]
@@ -413,8 +413,8 @@ func countBy[T any, K comparable](in *rdd[T], name string, by func(T) K) (map[K]
 			*slot = by(v)
 			e.b = e.b[:0]
 			k.enc(&e, unsafe.Pointer(slot))
-			i, found := t.find(e.b)
-			if !found {
+			i := t.find(e.b)
+			if i == len(numbers) {
 				numbers = append(numbers, 0)
 			}
 			numbers[i]++

@@ -94,10 +94,37 @@ func combineRecords[K comparable, V, C any](read *keyed[K, V], p int, create fun
 	}
 }
 
-// writeCombined is the map side.
+// writeCombined is the map side. Its loop is one function, because a call costs
+// a sandbox more than most of what is done here.
 func writeCombined[K comparable, V, C any](in iter.Seq[Pair[K, V]], w *shuffleWriter, by combiner[V, C], k *keyCodec, c *codec) {
 	m := &mapSide[K, V, C]{w: w, by: by, key: k, codec: c, table: newTable(), keySlot: new(K), slot: new(C)}
-	in(m.add)
+	in(func(v Pair[K, V]) bool {
+		if m.useless {
+			m.pass(v)
+			return true
+		}
+		var i int
+		if m.key.raw {
+			s := *(*string)(unsafe.Pointer(&v.Key))
+			i = m.table.findAt(unsafe.Pointer(unsafe.StringData(s)), uint32(len(s)))
+		} else {
+			*m.keySlot = v.Key
+			m.e.b = m.e.b[:0]
+			m.key.enc(&m.e, unsafe.Pointer(m.keySlot))
+			i = m.table.find(m.e.b)
+		}
+		m.taken++
+		if i < len(m.combined) {
+			c := &m.combined[i]
+			*c = m.by.add(*c, v.Value)
+			return true
+		}
+		m.combined = append(m.combined, m.by.create(v.Value))
+		if m.table.full() {
+			m.flush()
+		}
+		return true
+	})
 	m.flush()
 }
 
@@ -118,35 +145,6 @@ type mapSide[K comparable, V, C any] struct {
 	e       encoder // a key
 	keySlot *K
 	slot    *C
-}
-
-func (m *mapSide[K, V, C]) add(v Pair[K, V]) bool {
-	if m.useless {
-		m.pass(v)
-		return true
-	}
-	var i int
-	var found bool
-	if m.key.raw {
-		s := *(*string)(unsafe.Pointer(&v.Key))
-		i, found = m.table.find(unsafe.Slice(unsafe.StringData(s), len(s)))
-	} else {
-		*m.keySlot = v.Key
-		m.e.b = m.e.b[:0]
-		m.key.enc(&m.e, unsafe.Pointer(m.keySlot))
-		i, found = m.table.find(m.e.b)
-	}
-	m.taken++
-	if found {
-		c := &m.combined[i]
-		*c = m.by.add(*c, v.Value)
-		return true
-	}
-	m.combined = append(m.combined, m.by.create(v.Value))
-	if m.table.full() {
-		m.flush()
-	}
-	return true
 }
 
 // pass writes a pair without the table.

@@ -94,6 +94,7 @@ type records[K comparable, V any] struct {
 
 	keys    *keyCodec
 	keySlot *K
+	d       decoder
 	more    bool
 	bytes   []byte // of the present key, until next
 }
@@ -150,7 +151,7 @@ func (r *records[K, V]) value() V {
 	}
 	var zero V
 	*r.slot = zero
-	decodeValue(r.codec, r.in.value, unsafe.Pointer(r.slot))
+	r.d.value(r.codec, r.in.value, unsafe.Pointer(r.slot))
 	return *r.slot
 }
 
@@ -159,7 +160,7 @@ func (r *records[K, V]) key() K {
 	if r.in != nil {
 		var zero K
 		*r.keySlot = zero
-		decodeKey(r.keys, r.bytes, unsafe.Pointer(r.keySlot))
+		r.d.key(r.keys, r.bytes, unsafe.Pointer(r.keySlot))
 	}
 	return *r.keySlot
 }

@@ -33,9 +33,13 @@ func (p PairRDD[K, V]) FlatMap[R any](f func(K, V) []R) RDD[R] {
 // MapToPair makes another pair of each pair. Where the key stays, MapValues is
 // better: it keeps the partitioning.
 func (p PairRDD[K, V]) MapToPair[L comparable, W any](f func(K, V) (L, W)) PairRDD[L, W] {
-	return PairRDD[L, W]{mapElements(p.r, "mapToPair", nil, []uintptr{entry(f)}, func(v Pair[K, V]) Pair[L, W] {
-		key, value := f(v.Key, v.Value)
-		return Pair[L, W]{key, value}
+	return PairRDD[L, W]{narrow(p.r, "mapToPair", []uintptr{entry(f)}, func(_ int, in iter.Seq[Pair[K, V]]) iter.Seq[Pair[L, W]] {
+		return func(yield func(Pair[L, W]) bool) {
+			in(func(v Pair[K, V]) bool {
+				key, value := f(v.Key, v.Value)
+				return yield(Pair[L, W]{key, value})
+			})
+		}
 	})}
 }
 
@@ -61,8 +65,12 @@ func (p PairRDD[K, V]) Filter(keep func(K, V) bool) PairRDD[K, V] {
 
 // MapValues applies f to each value and keeps the keys where they are.
 func (p PairRDD[K, V]) MapValues[W any](f func(V) W) PairRDD[K, W] {
-	return PairRDD[K, W]{mapElements(p.r, "mapValues", p.r.base().layout, []uintptr{entry(f)},
-		func(v Pair[K, V]) Pair[K, W] { return Pair[K, W]{v.Key, f(v.Value)} })}
+	return PairRDD[K, W]{narrowLaid(p.r, "mapValues", p.r.base().layout, []uintptr{entry(f)},
+		func(_ int, in iter.Seq[Pair[K, V]]) iter.Seq[Pair[K, W]] {
+			return func(yield func(Pair[K, W]) bool) {
+				in(func(v Pair[K, V]) bool { return yield(Pair[K, W]{v.Key, f(v.Value)}) })
+			}
+		})}
 }
 
 // FlatMapValues makes any number of values of each, with the same key.

@@ -24,11 +24,11 @@ const firstGuess = 1 << 10
 
 // openCursor opens a port for reading.
 func openCursor(kind abi.PortKind, id uint32, partition int, keep bool) *cursor {
-	c := &cursor{keep: keep, guess: firstGuess, what: "shuffle " + strconv.Itoa(int(id))}
+	c := &cursor{keep: keep, guess: firstGuess, what: "a shuffle"}
 	if kind == abi.PortText {
-		c.what = "text of RDD " + strconv.Itoa(int(id))
+		c.what = "a text"
 	}
-	c.port = check(hostPortOpen(kind, id, partition), "opening "+c.what)
+	c.port = check(hostPortOpen(kind, id, partition), "opening", c.what)
 	return c
 }
 
@@ -41,11 +41,11 @@ func (c *cursor) fill() bool {
 	if c.keep || len(buf) < c.guess {
 		buf = make([]byte, c.guess)
 	}
-	n := check(hostPortRead(c.port, buf), "reading "+c.what)
+	n := check(hostPortRead(c.port, buf), "reading", c.what)
 	if n > int64(len(buf)) {
 		c.guess = abi.BatchSize
 		buf = make([]byte, n)
-		if n != check(hostPortRead(c.port, buf), "reading "+c.what) {
+		if n != check(hostPortRead(c.port, buf), "reading", c.what) {
 			fail(abi.ErrFailed, "reading "+c.what+": the engine changed its mind about a batch's length")
 		}
 	}
@@ -111,7 +111,7 @@ func (c *cursor) corrupt() {
 // close may be called before the end, and twice.
 func (c *cursor) close() {
 	if c.port >= 0 {
-		check(hostPortClose(c.port), "closing "+c.what)
+		check(hostPortClose(c.port), "closing", c.what)
 		c.port = -1
 	}
 }
@@ -128,8 +128,8 @@ type portWriter struct {
 
 func openWriter(kind abi.PortKind, id uint32, partition int, what string) *portWriter {
 	w := &portWriter{what: what}
-	w.port = check(hostPortOpen(kind, id, partition), "opening "+what)
-	w.write = func(batch []byte) { check(hostPortWrite(w.port, batch), "writing "+what) }
+	w.port = check(hostPortOpen(kind, id, partition), "opening", what)
+	w.write = func(batch []byte) { check(hostPortWrite(w.port, batch), "writing", what) }
 	return w
 }
 
@@ -151,5 +151,5 @@ func (w *portWriter) flush() {
 // throws away what was written.
 func (w *portWriter) close() {
 	w.flush()
-	check(hostPortClose(w.port), "closing "+w.what)
+	check(hostPortClose(w.port), "closing", w.what)
 }

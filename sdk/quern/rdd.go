@@ -170,12 +170,8 @@ func (r RDD[T]) FlatMap[R any](f func(T) []R) RDD[R] {
 }
 
 func flatMapElements[T, R any](in *rdd[T], name string, lay *layout, entries []uintptr, f func(T) []R) *rdd[R] {
-	if fast := knownFlatMap(f); fast != nil {
-		return narrowLaid(in, name, lay, entries, func(_ int, in iter.Seq[T]) iter.Seq[R] {
-			return func(yield func(R) bool) {
-				in(func(v T) bool { return fast(v, yield) })
-			}
-		})
+	if fast := knownFlatMap[T, R](f); fast != nil {
+		return flatMapYielding(in, name, entries, fast)
 	}
 	return narrowLaid(in, name, lay, entries, func(_ int, in iter.Seq[T]) iter.Seq[R] {
 		return func(yield func(R) bool) {
@@ -194,6 +190,9 @@ func flatMapElements[T, R any](in *rdd[T], name string, lay *layout, entries []u
 // FlatMapSeq is FlatMap for functions that produce their results one by one,
 // such as strings.FieldsSeq; it saves the slice.
 func (r RDD[T]) FlatMapSeq[R any](f func(T) iter.Seq[R]) RDD[R] {
+	if fast := knownFlatMap[T, R](f); fast != nil {
+		return RDD[R]{flatMapYielding(r.r, "flatMap", []uintptr{entry(f)}, fast)}
+	}
 	return RDD[R]{narrow(r.r, "flatMap", []uintptr{entry(f)}, func(_ int, in iter.Seq[T]) iter.Seq[R] {
 		return func(yield func(R) bool) {
 			more := true
@@ -201,6 +200,15 @@ func (r RDD[T]) FlatMapSeq[R any](f func(T) iter.Seq[R]) RDD[R] {
 			in(func(v T) bool { f(v)(one); return more })
 		}
 	})}
+}
+
+// flatMapYielding is flatMap for functions that answer whether to go on.
+func flatMapYielding[T, R any](in *rdd[T], name string, entries []uintptr, f func(T, func(R) bool) bool) *rdd[R] {
+	return narrow(in, name, entries, func(_ int, in iter.Seq[T]) iter.Seq[R] {
+		return func(yield func(R) bool) {
+			in(func(v T) bool { return f(v, yield) })
+		}
+	})
 }
 
 // Filter keeps the elements for which keep is true.
@@ -331,14 +339,21 @@ func checkPartitions(n int) error {
 
 // KeyBy makes pairs of the key that f returns and the element.
 func (r RDD[T]) KeyBy[K comparable](f func(T) K) PairRDD[K, T] {
-	return PairRDD[K, T]{mapElements(r.r, "keyBy", nil, []uintptr{entry(f)},
-		func(v T) Pair[K, T] { return Pair[K, T]{f(v), v} })}
+	return PairRDD[K, T]{narrow(r.r, "keyBy", []uintptr{entry(f)}, func(_ int, in iter.Seq[T]) iter.Seq[Pair[K, T]] {
+		return func(yield func(Pair[K, T]) bool) {
+			in(func(v T) bool { return yield(Pair[K, T]{f(v), v}) })
+		}
+	})}
 }
 
 // MapToPair makes a pair of each element.
 func (r RDD[T]) MapToPair[K comparable, V any](f func(T) (K, V)) PairRDD[K, V] {
-	return PairRDD[K, V]{mapElements(r.r, "mapToPair", nil, []uintptr{entry(f)}, func(v T) Pair[K, V] {
-		key, value := f(v)
-		return Pair[K, V]{key, value}
+	return PairRDD[K, V]{narrow(r.r, "mapToPair", []uintptr{entry(f)}, func(_ int, in iter.Seq[T]) iter.Seq[Pair[K, V]] {
+		return func(yield func(Pair[K, V]) bool) {
+			in(func(v T) bool {
+				key, value := f(v)
+				return yield(Pair[K, V]{key, value})
+			})
+		}
 	})}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
-	"strconv"
 	"unsafe"
 
 	"github.com/quern-project/quern/sdk/abi"
@@ -43,8 +42,7 @@ type shuffleWriter struct {
 }
 
 func (s *shuffle) writer(p int) *shuffleWriter {
-	return &shuffleWriter{portWriter: openWriter(abi.PortShuffleWrite, s.desc.ID, p,
-		"shuffle "+strconv.Itoa(int(s.desc.ID)))}
+	return &shuffleWriter{portWriter: openWriter(abi.PortShuffleWrite, s.desc.ID, p, "a shuffle")}
 }
 
 // A record is written by begin, the key's bytes, value, the value's bytes, end.
@@ -85,17 +83,21 @@ func (w *shuffleWriter) longHeader(klen, vlen int) {
 	copy(w.b[w.start:], head[:n])
 }
 
-// decodeValue reads a record's value into p.
-func decodeValue(c *codec, b []byte, p unsafe.Pointer) {
-	d := decoder{b: b}
-	c.dec(&d, p)
+// value reads a record's value into p. Decoders are used again, as they escape
+// into the codecs: one for each record would be garbage.
+func (d *decoder) value(c *codec, b []byte, p unsafe.Pointer) {
+	*d = decoder{b: b}
+	c.dec(d, p)
 	if d.bad || d.pos != len(b) {
 		fail(abi.ErrFailed, fmt.Sprintf("a shuffled value of %d bytes is damaged", len(b)))
 	}
 }
 
-func decodeKey(c *keyCodec, b []byte, p unsafe.Pointer) {
-	if !c.decode(b, p) {
+// key reads a record's key into p.
+func (d *decoder) key(c *keyCodec, b []byte, p unsafe.Pointer) {
+	*d = decoder{b: b}
+	c.dec(d, p)
+	if d.bad || d.pos != len(b) {
 		fail(abi.ErrFailed, fmt.Sprintf("a shuffled key of %d bytes is damaged", len(b)))
 	}
 }
@@ -137,11 +139,11 @@ func repartition[T any](in *rdd[T], n int) *rdd[T] {
 func shuffledValues[T any](s *shuffle, p int, c *codec) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		in := openCursor(abi.PortShuffleRead, s.desc.ID, p, c.aliases)
-		slot := new(T)
+		slot, d := new(T), new(decoder)
 		for in.next() {
 			var zero T
 			*slot = zero
-			decodeValue(c, in.value, unsafe.Pointer(slot))
+			d.value(c, in.value, unsafe.Pointer(slot))
 			if !yield(*slot) {
 				break
 			}
@@ -175,7 +177,7 @@ func distinct[T any](in *rdd[T], asked []int) *rdd[T] {
 			*slot = v
 			e.b = e.b[:0]
 			k.enc(&e, unsafe.Pointer(slot))
-			if _, found := seen.find(e.b); !found {
+			if before := seen.len(); seen.find(e.b) == before {
 				w.begin()
 				w.b = append(w.b, e.b...)
 				w.value()
@@ -194,7 +196,7 @@ func distinct[T any](in *rdd[T], asked []int) *rdd[T] {
 			return func(yield func(T) bool) {
 				in := openCursor(abi.PortShuffleRead, s.desc.ID, p, k.aliases)
 				var last []byte
-				slot := new(T)
+				slot, d := new(T), new(decoder)
 				for first := true; in.next(); {
 					if !first && string(last) == string(in.key) {
 						continue
@@ -203,7 +205,7 @@ func distinct[T any](in *rdd[T], asked []int) *rdd[T] {
 					last = append(last[:0], in.key...)
 					var zero T
 					*slot = zero
-					decodeKey(k, in.key, unsafe.Pointer(slot))
+					d.key(k, in.key, unsafe.Pointer(slot))
 					if !yield(*slot) {
 						break
 					}

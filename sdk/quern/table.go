@@ -36,9 +36,13 @@ func (t *table) key(i int) []byte {
 	return t.keys[e.off : e.off+e.n]
 }
 
-// find returns the number of a key, and whether it was there before.
-func (t *table) find(key []byte) (int, bool) {
-	p, n := unsafe.Pointer(unsafe.SliceData(key)), uint32(len(key))
+// find returns the number of a key. If it is new, that is what len was before.
+func (t *table) find(key []byte) int {
+	return t.findAt(unsafe.Pointer(unsafe.SliceData(key)), uint32(len(key)))
+}
+
+// findAt is find for n bytes at p.
+func (t *table) findAt(p unsafe.Pointer, n uint32) int {
 	var word uint64
 	if n-4 <= 4 {
 		word = uint64(*(*uint32)(p))<<32 | uint64(*(*uint32)(unsafe.Add(p, n-4)))
@@ -51,18 +55,20 @@ func (t *table) find(key []byte) (int, bool) {
 		i &= len(slots) - 1
 		s := int(slots[i]) - 1
 		if s < 0 {
-			return t.insert(key, word, i), false
+			return t.insert(unsafe.Slice((*byte)(p), n), word, i)
 		}
-		if e := &t.entries[s]; e.word == word && e.n == n && (n <= 8 || t.same(e, key)) {
-			return s, true
+		if e := &t.entries[s]; e.word == word && e.n == n && (n <= 8 || t.same(e, p)) {
+			return s
 		}
 		i++
 	}
 }
 
+func (t *table) len() int { return len(t.entries) }
+
 // same compares a key longer than its word.
-func (t *table) same(e *tableEntry, key []byte) bool {
-	return string(t.keys[e.off:e.off+e.n]) == string(key)
+func (t *table) same(e *tableEntry, p unsafe.Pointer) bool {
+	return string(t.keys[e.off:e.off+e.n]) == unsafe.String((*byte)(p), e.n)
 }
 
 // insert adds a key that was not found; i is its free slot.
@@ -71,14 +77,14 @@ func (t *table) insert(key []byte, word uint64, i int) int {
 	t.keys = append(t.keys, key...)
 	number := len(t.entries)
 	t.slots[i] = uint32(number)
-	if 2*number > len(t.slots) {
+	if 4*number > 3*len(t.slots) {
 		t.grow()
 	}
 	return number - 1
 }
 
 func (t *table) grow() {
-	t.slots = make([]uint32, 4*len(t.slots))
+	t.slots = make([]uint32, 2*len(t.slots))
 	mask := len(t.slots) - 1
 	for number := range t.entries {
 		i := slotOf(t.entries[number].word, t.entries[number].n) & mask

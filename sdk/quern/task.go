@@ -38,7 +38,8 @@ type task struct {
 	id        uint32
 	goroutine uint64 // native only
 	rdd       *node  // whose partition is computed
-	doing     string // for people: "collect at main.go:12"
+	name      string // for people: what it is done for, and where
+	site      string
 	failure   *taskFailure
 }
 
@@ -61,10 +62,11 @@ func fail(code abi.Code, text string) {
 	panic(f)
 }
 
-// check fails the task if a host function's result is negative.
-func check(result int64, what string) int64 {
+// check fails the task if a host function's result is negative. The two strings
+// say what was being done to what.
+func check(result int64, doing, what string) int64 {
 	if result < 0 {
-		fail(abi.Code(result), what+": "+lastError(result))
+		fail(abi.Code(result), doing+" "+what+": "+lastError(result))
 	}
 	return result
 }
@@ -96,12 +98,12 @@ func runTask(kind abi.TaskKind, id uint32, partition uint32) (result int64) {
 	switch kind {
 	case abi.TaskResult:
 		if a := findAction(id); a != nil {
-			t.rdd, t.doing = a.rdd, a.name+" at "+a.site
+			t.rdd, t.name, t.site = a.rdd, a.name, a.site
 			run = func() { a.task(int(partition)) }
 		}
 	case abi.TaskShuffle:
 		if s := findShuffle(id); s != nil {
-			t.rdd, t.doing = s.parent, "shuffle of "+s.parent.name+" at "+s.parent.site
+			t.rdd, t.name, t.site = s.parent, s.parent.name, s.parent.site
 			run = func() { s.write(int(partition)) }
 		}
 	}
@@ -124,7 +126,7 @@ func (t *task) start() {
 	}
 	registry.task.Store(t)
 	var info [abi.TaskInfoWords * 8]byte
-	check(hostTaskInfo(info[:]), "task_info")
+	check(hostTaskInfo(info[:]), "asking for", "the task's description")
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(info[8*i:]) }
 	t.Job, t.Stage, t.StageAttempt = int(word(abi.InfoJob)), int(word(abi.InfoStage)), int(word(abi.InfoStageAttempt))
 	t.Attempt, t.Seed = int(word(abi.InfoAttempt)), word(abi.InfoSeed)
@@ -153,10 +155,10 @@ func (t *task) explain(p any) *taskFailure {
 
 // in adds to a failure where it happened.
 func (f *taskFailure) in(t *task) *taskFailure {
-	if t.doing == "" {
+	if t.name == "" {
 		return f
 	}
-	return &taskFailure{f.code, t.doing + ": " + f.text}
+	return &taskFailure{f.code, t.name + " at " + t.site + ": " + f.text}
 }
 
 func panicText(p any) string {
@@ -203,7 +205,7 @@ func (t *task) culprit() string {
 			return n.name + " at " + n.site
 		}
 		if !more {
-			return t.doing
+			return t.name + " at " + t.site
 		}
 	}
 }
