@@ -143,15 +143,21 @@ func TestAnotherConsumerOfTheTaskMakesTheWriterSpill(t *testing.T) {
 func TestAHugeRecordNeedsItsMemoryAndNoMore(t *testing.T) {
 	w := newWorld(t, t.TempDir(), 256<<20)
 	d := abi.ShuffleDesc{ID: 1, Partitioner: abi.PartitionHash, Partitions: 2, Sorted: true}
-	for _, size := range []int{300 << 10, 3 << 20, 20 << 20} { // compressed, compressed, too large for it
+	for _, size := range []int{2 << 20, 6 << 20, 20 << 20} { // the last is too large to be compressed
 		huge := kv{"huge", strings.Repeat("0123456789", size/10)}
 		recs := []kv{{"a", "1"}, huge, {"z", "2"}, {"huge", "small"}}
-		limit := int64(3*size + 2<<20)
-		out, _ := w.write(limit, d, 0, batchOf(recs[0]), batchOf(huge), batchOf(recs[2:]...))
-		for p, want := range model(d, [][]kv{recs, recs}) {
-			got, _ := w.read(2*limit, d, p, abi.BatchSize, out, out)
-			if !bytes.Equal(got, batchOf(want...)) {
-				t.Errorf("%d bytes: partition %d differs", size, p)
+		plenty, tight := int64(3*size+2<<20), int64(size+1<<20) // tight: none is left for compressing it
+		for _, limit := range []int64{plenty, tight} {
+			out, m := w.write(limit, d, 0, batchOf(recs[0]), batchOf(huge), batchOf(recs[2:]...))
+			for p, want := range model(d, [][]kv{recs, recs}) {
+				got, _ := w.read(2*plenty, d, p, abi.BatchSize, out, out)
+				if !bytes.Equal(got, batchOf(want...)) {
+					t.Errorf("%d bytes: partition %d differs", size, p)
+				}
+			}
+			compressed := limit == plenty && size <= maxCompressed
+			if small := m.FileBytes < m.Bytes/2; small != compressed {
+				t.Errorf("a record of %d bytes takes %d in the file, with a limit of %d", size, m.FileBytes, limit)
 			}
 		}
 		w.task(int64(size)/2, func(c Config) {
