@@ -100,15 +100,15 @@ func rank(links quern.PairRDD[page, page], iterations int, damping float64) (que
 	pages := float64(count)
 	ranks := targets.MapValues(func([]page) float64 { return 1 / pages })
 	for i := 0; i < iterations && err == nil; i++ {
-		// Both are laid out alike, so that the join moves nothing.
-		present := targets.Join(ranks, meet)
-		var lost float64 // the chance to be on a page without links
-		lost, err = quern.Sum(present.Map(stuck))
-		ranks = quern.AsPairs(present.FlatMap(follow)).
-			ReduceByKey(func(a, b float64) float64 { return a + b }).
-			MapValues(func(arrived float64) float64 {
-				return (1-damping)/pages + damping*(arrived+lost/pages)
-			})
+		// Both sides of the join are laid out alike, so that it moves nothing.
+		arrived := quern.AsPairs(targets.Join(ranks, meet).FlatMap(follow)).
+			ReduceByKey(func(a, b float64) float64 { return a + b })
+		var sum float64
+		sum, err = quern.Sum(arrived.Values())
+		lost := 1 - sum // by surfers on pages without links
+		ranks = arrived.MapValues(func(rank float64) float64 {
+			return (1-damping)/pages + damping*(rank+lost/pages)
+		})
 	}
 	return ranks, err
 }
@@ -131,14 +131,6 @@ type surfers struct {
 }
 
 func meet(targets []page, rank float64) surfers { return surfers{targets, rank} }
-
-// stuck is the chance of those who find no link.
-func stuck(_ page, s surfers) float64 {
-	if len(s.targets) > 0 {
-		return 0
-	}
-	return s.rank
-}
 
 // follow sends the surfers of a page along its links in equal parts.
 func follow(p page, s surfers) []quern.Pair[page, float64] {
