@@ -60,7 +60,7 @@ func TestSpecSuite(t *testing.T) {
 }
 
 // wazeroDir is where the source of wazero is on this machine.
-func wazeroDir(t *testing.T) string {
+func wazeroDir(t testing.TB) string {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/tetratelabs/wazero").Output()
 	if err != nil {
