@@ -124,6 +124,14 @@ func (d *Scheduler) CancelJob(id msg.JobID, reason string) {
 	}
 }
 
+// FailJob is CancelJob for a job whose caller has found a fault: its results are
+// too large, for one.
+func (d *Scheduler) FailJob(id msg.JobID, cause string) {
+	if j := d.jobs[id]; j != nil {
+		d.endJob(j, &JobError{Job: j.ID, Name: j.Name, CallSite: j.CallSite, Cause: cause})
+	}
+}
+
 // endJob ends a job, with success if err is nil.
 func (d *Scheduler) endJob(j *job, err *JobError) {
 	delete(d.jobs, j.ID)

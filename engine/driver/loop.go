@@ -219,7 +219,7 @@ func (l *loop) deliver(r *dag.JobResult) {
 		return
 	}
 	if size := j.deliver(r); l.cfg.maxResultSize > 0 && size > l.cfg.maxResultSize {
-		l.dag.CancelJob(r.Job, tooLarge(size, l.cfg.maxResultSize))
+		l.dag.FailJob(r.Job, tooLarge(size, l.cfg.maxResultSize))
 	}
 }
 
