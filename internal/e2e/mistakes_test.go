@@ -36,7 +36,7 @@ func TestJobsSayWhatIsWrong(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "unsorted"), []byte("b\nc\na\n"), 0o666); err != nil {
 				t.Fatal(err)
 			}
-			args := slices.Concat([]string{"run", "--allow-write", ".", theWorld.job(c.job)}, c.args)
+			args := slices.Concat([]string{"run", "--master", "local[1]", "--allow-write", ".", theWorld.job(c.job)}, c.args)
 			r := runIn(t, dir, theWorld.quern(), args...)
 			if r.code != c.code || !strings.HasPrefix(r.stdout, c.stdout) || c.stdout == "" && r.stdout != "" {
 				t.Errorf("it prints %q and ends with exit code %d, want %q and %d", r.stdout, r.code, c.stdout, c.code)
