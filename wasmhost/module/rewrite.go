@@ -43,8 +43,7 @@ type rewriter struct {
 	out     []byte
 	scratch []byte
 	counter uint32 // index of the safepoint counter
-	test    []byte // whether the counter has run out
-	settle  []byte // what is done then
+	settle  []byte // see settlement
 }
 
 // mutableGlobals are the indices of what is captured, the counter last.
@@ -72,7 +71,7 @@ func (w *rewriter) rewrite() []byte {
 			w.yield = len(w.funcs)
 			added = []byte{sectionType, sectionFunction, sectionGlobal, sectionExport, sectionCode}
 		}
-		w.prepareCode()
+		w.settle = w.settlement()
 	}
 
 	w.out = make([]byte, 0, len(w.wasm)+len(w.wasm)/8+len(w.edits)*32+1024)
@@ -251,8 +250,8 @@ func (w *rewriter) appendEdit(b []byte, f *body, e edit) (_ []byte, next int) {
 	switch e.kind {
 	case editCharge:
 		if e.n > 0 {
-			b = append(w.appendCharge(b, e.n), w.test...)
-			b = append(append(append(b, opIf, emptyBlock), w.settle...), opEnd)
+			b = append(w.appendCharge(b, e.n), opIf, emptyBlock)
+			b = append(w.appendYield(b, 0), opEnd)
 		}
 	case editLoop:
 		next += 2
@@ -260,13 +259,13 @@ func (w *rewriter) appendEdit(b []byte, f *body, e edit) (_ []byte, next int) {
 		b = append(b, opBlock, loop[1])
 		b = append(b, loop...)
 		b = append(b, opBlock, emptyBlock)
-		// The test comes first, so that the loop goes on after the host was called,
-		// however much it charges.
-		b = append(append(append(b, loop...), w.test...), opIf, emptyBlock, opBr, 2, opEnd)
-		b = w.appendCharge(b, e.n)
+		b = append(b, loop...)
+		b = append(w.appendCharge(b, e.n), opIf, emptyBlock, opBr, 2, opEnd)
 	case editEnd:
+		// The loop is about to charge again. Without that in advance, one that
+		// charges more than the interval would never go on.
 		b = append(b, opBr, 2, opEnd)
-		b = append(append(b, w.settle...), opBr, 0, opEnd, opEnd)
+		b = append(w.appendYield(b, w.edits[e.n].n), opBr, 0, opEnd, opEnd)
 	case editLabel:
 		b = appendU32(b, e.n)
 		_, next = u32(w.wasm, next)
@@ -274,28 +273,33 @@ func (w *rewriter) appendEdit(b []byte, f *body, e edit) (_ []byte, next int) {
 		b = appendU32(append(b, opLocalTee), scratch)
 		b = appendU32(append(b, opGlobalGet), w.counter)
 		b = appendU32(append(b, opLocalGet), scratch)
-		b = append(b, opI32Const, bulkShift, opI32ShrU, opI32Sub)
-		b = appendU32(append(b, opGlobalSet), w.counter)
-		b = append(append(b, w.test...), opIf, emptyBlock)
-		b = append(append(b, w.settle...), opEnd)
+		b = append(b, opI32Const, bulkShift, opI32ShrU)
+		b = append(append(b, w.settle...), opIf, emptyBlock)
+		b = append(w.appendYield(b, 0), opEnd)
 	}
 	return b, next
 }
 
-// appendCharge appends code that subtracts from the counter.
+// appendCharge appends code that subtracts from the counter and leaves on the
+// stack whether it has run out.
 func (w *rewriter) appendCharge(b []byte, rounds uint32) []byte {
 	b = appendU32(append(b, opGlobalGet), w.counter)
 	b = appendI32(append(b, opI32Const), int32(rounds))
-	return appendU32(append(b, opI32Sub, opGlobalSet), w.counter)
+	return append(b, w.settle...)
 }
 
-// prepareCode makes the pieces of code that are the same at all safepoints.
-func (w *rewriter) prepareCode() {
-	// counter <= 0. Between two accesses without a join of control flow, the
-	// compiler has the counter in a register.
-	w.test = append(appendU32([]byte{opGlobalGet}, w.counter), opI32Const, 0, opI32LeS)
-	// counter = interval; yield()
-	w.settle = appendI32([]byte{opI32Const}, w.interval)
-	w.settle = appendU32(append(w.settle, opGlobalSet), w.counter)
-	w.settle = appendU32(append(w.settle, opCall), uint32(w.yield))
+// appendYield appends code that sets the counter to the interval and extra
+// rounds, and calls the host.
+func (w *rewriter) appendYield(b []byte, extra uint32) []byte {
+	b = appendI32(append(b, opI32Const), w.interval+int32(extra))
+	b = appendU32(append(b, opGlobalSet), w.counter)
+	return appendU32(append(b, opCall), uint32(w.yield))
+}
+
+// settlement is the second half of a charge, below what is to be subtracted.
+// From global.set to global.get, the compiler has the counter in a register.
+func (w *rewriter) settlement() []byte {
+	b := appendU32([]byte{opI32Sub, opGlobalSet}, w.counter)
+	b = appendU32(append(b, opGlobalGet), w.counter)
+	return append(b, opI32Const, 0, opI32LeS)
 }

@@ -129,7 +129,7 @@ func TestSafepointsComeAtTheInterval(t *testing.T) {
 	b.function([]byte{opI32Const, 0xa0, 0x8d, 0x06, opLocalSet, 0, opLoop, emptyBlock,
 		opLocalGet, 0, opI32Const, 1, opI32Sub, opLocalTee, 0, opBrIf, 0, opEnd}, I32)
 	b.exports = append(b.exports, ExportInfo{Name: "run", Index: 3})
-	for interval, want := range map[int32]int{0: 0, 1: 99_999, 10: 9_999, 1000: 99, 100_000: 0} {
+	for interval, want := range map[int32]int{0: 0, 1: 100_000, 10: 10_000, 1000: 100, 100_001: 0} {
 		o := jobOptions()
 		o.Interval = interval
 		p := prepare(t, b.wasm(), o)
@@ -141,6 +141,33 @@ func TestSafepointsComeAtTheInterval(t *testing.T) {
 		}
 		if have != want {
 			t.Errorf("interval %d: %d safepoints in 100000 rounds, want %d", interval, have, want)
+		}
+	}
+}
+
+// TestLeadLoopGoesOn: a loop that also charges for the entry, of a body just
+// beyond a round, goes on even if each charge uses up the interval.
+func TestLeadLoopGoesOn(t *testing.T) {
+	for size := 480; size < 560; size++ {
+		b := job()
+		nops := bytes.Repeat([]byte{opI32Const, 0, opDrop}, size/2)
+		b.function(slices.Concat([]byte{opI32Const, 5, opLocalSet, 0, opLoop, emptyBlock}, nops,
+			[]byte{opLocalGet, 0, opI32Const, 1, opI32Sub, opLocalTee, 0, opBrIf, 0, opEnd, opI32Const, 0, opDrop}), I32)
+		b.exports = append(b.exports, ExportInfo{Name: "run", Index: 3})
+		o := jobOptions()
+		o.Interval = 1
+		h := newHost(t, wazero.NewRuntimeConfigInterpreter())
+		have := 0
+		h.onYield = func() {
+			if have++; have > 100 {
+				panic("the loop does not go on")
+			}
+		}
+		if _, err := h.instance(t, prepare(t, b.wasm(), o).Code).ExportedFunction("run").Call(context.Background()); err != nil {
+			t.Fatalf("%d instructions: %v", size, err)
+		}
+		if have != 5 {
+			t.Fatalf("%d instructions: %d safepoints, want 5", size, have)
 		}
 	}
 }

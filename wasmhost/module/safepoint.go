@@ -27,13 +27,13 @@ package module
 //	  loop                    ;; added
 //	    block                 ;; added
 //	      loop                ;; the original; all branches to it lead here
-//	        if counter <= 0 { br to the end of the inner block }
 //	        counter -= rounds
+//	        if counter <= 0 { br to the end of the inner block }
 //	        ...
 //	      end
 //	      br to the end of the outer block, with the results
 //	    end
-//	    counter = interval
+//	    counter = interval + rounds
 //	    yield()
 //	    br to the added loop
 //	  end
@@ -82,7 +82,7 @@ const (
 	editCharge editKind = iota
 	// editLoop wraps the loop that begins here, and charges n rounds at its head.
 	editLoop
-	// editEnd ends the blocks around a loop.
+	// editEnd ends the blocks around a loop, whose editLoop has the index n.
 	editEnd
 	// editLabel changes the label here to n.
 	editLabel
@@ -122,7 +122,7 @@ func (d *decoder) closeLoop(index, next, cost int) {
 	loop := &d.edits[index]
 	loop.n = rounds(cost)
 	if loop.kind == editLoop {
-		d.edit(edit{at: uint32(next), kind: editEnd})
+		d.edit(edit{at: uint32(next), kind: editEnd, n: uint32(index)})
 	}
 }
 
