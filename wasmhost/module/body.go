@@ -4,34 +4,30 @@ import "fmt"
 
 // body is a function body that has been decoded.
 type body struct {
-	start, code, end int  // in the file: local declarations, first instruction, end
-	edits, editsEnd  int  // the body's, in parsed.edits
-	locals           int  // parameters included
-	scratch          bool // safepoints need one more local, see edit
-	size             int  // with safepoints, see rewriter
-}
-
-// frame is a block that is open.
-type frame struct {
-	op    byte
-	arity int // values that a branch to the block passes
-	added int // blocks that the rewriting adds around this one and those outside
-	edit  int // of a loop, index in parsed.edits
-	cost  int // of the body where the block begins
-
-	// For effort: the dominator depth of the first of the branches to the block's
-	// end, that of the block's beginning, and whether that cannot be reached.
-	join, depth int
-	dead        bool
+	start, code, end   int  // in the file: local declarations, first instruction, end
+	firstEdit, endEdit int  // the body's edits, in parsed.edits
+	locals             int  // parameters included
+	scratch            bool // safepoints need one more local, see edit
+	size               int  // with safepoints, see rewriter
 }
 
 // decoder decodes the bodies of a module one after the other.
 type decoder struct {
 	*parsed
-	frames  []frame
-	effort  effort
-	work    int64 // effort for all bodies so far
-	mutable int   // mutable globals, the safepoint counter included
+	mutable  int   // mutable globals, the safepoint counter included
+	work     int64 // effort for all bodies so far
+	heaviest int   // the function with the largest effort so far
+	most     int64 // its effort
+
+	// Of the body that is being decoded.
+	*body
+	index    int // of the function
+	frames   []frame
+	effort   effort
+	cost     int  // instructions so far; see safepoint.go
+	calls    int  // so far
+	straight bool // whether all instructions so far are run by every call
+	lead     int  // the first loop, an index in edits, when it is reached straight from the entry, or -1
 }
 
 func (m *parsed) readBodies(r *reader) {
@@ -57,151 +53,71 @@ func (m *parsed) readBodies(r *reader) {
 			r.fail(at, "a body of %d bytes, the limit is %d", size, m.limits.Body)
 		}
 		if r.err == nil {
-			b := body{start: r.pos, end: r.pos + int(size), edits: len(m.edits)}
-			r.err = d.readBody(&b, m.importFuncs+i)
-			b.editsEnd = len(m.edits)
-			m.bodies = append(m.bodies, b)
-			r.pos = b.end
+			m.bodies = append(m.bodies, body{start: r.pos, end: r.pos + int(size), firstEdit: len(m.edits)})
+			d.body, d.index = &m.bodies[i], m.importFuncs+i
+			r.err = d.readBody()
+			d.endEdit = len(m.edits)
+			r.pos = d.end
 		}
 		if r.err != nil {
-			r.err.Function = m.importFuncs + i
+			if r.err.Function < 0 {
+				r.err.Function = m.importFuncs + i
+			}
 			return
 		}
 	}
+}
+
+func (d *decoder) fault(at int, format string, args ...any) *FormatError {
+	return &FormatError{Function: d.index, Offset: int64(at), Cause: fmt.Sprintf(format, args...)}
 }
 
 // readBody decodes one body. It checks what the compiler's type check could
 // not: that no index is beyond its index space, which the rewriting extends;
 // and that both read the same instructions, so that insertions cannot end up
 // inside of one.
-func (d *decoder) readBody(f *body, index int) *FormatError {
-	b := d.wasm[:f.end]
-	fault := func(at int, format string, args ...any) *FormatError {
-		return &FormatError{Function: index, Offset: int64(at), Cause: fmt.Sprintf(format, args...)}
-	}
-	i, err := d.readLocals(f, index)
+func (d *decoder) readBody() *FormatError {
+	b := d.wasm[:d.end]
+	i, err := d.readLocals()
 	if err != nil {
 		return err
 	}
-	f.code = i
-
-	var (
-		cost     int    // instructions so far; see safepoint.go
-		calls    int    // so far
-		straight = true // whether all instructions so far are run by every call
-		lead     = -1   // the first loop, when it is reached straight from the entry
-		next     int
-	)
+	d.code, d.cost, d.calls, d.straight, d.lead = i, 0, 0, true, -1
 	entry := d.edit(edit{at: uint32(i), kind: editCharge})
-	d.frames = append(d.frames[:0], frame{op: opBlock, arity: len(d.types[d.funcs[index]].Results), join: unreachedJoin})
-	d.effort.begin(f.locals)
+	d.frames = append(d.frames[:0], frame{op: opBlock, arity: len(d.types[d.funcs[d.index]].Results), join: unreachedJoin})
+	d.effort.begin(d.locals)
 
 	for i < len(b) {
 		at := i
 		op := b[i]
 		i++
-		cost++
+		d.cost++
 		imm := immediates[op]
-		code := uint32(op) // behind a prefix, the opcode that follows
 		if imm == immPrefix {
-			if code, next = u32(b, i); next < 0 {
-				return fault(at, "the body ends in the middle of an instruction")
+			if imm, i, err = d.prefixed(b, at); err != nil {
+				return err
 			}
-			if op == opPrefixSIMD {
-				if code > 0xff {
-					d.unsupport("relaxed SIMD instructions")
-					i = f.end
-					d.frames = d.frames[:0]
-					break
-				}
-				// wazero reads one byte of the opcode and takes the second one of a
-				// large opcode, 0x01, for a nop: any longer form of the same number
-				// would be instructions to it that were not checked here.
-				if next-i > 2 || next-i == 2 && code < 0x80 {
-					return fault(at, "an opcode in an overlong form")
-				}
-				imm = simdImmediates[code]
-			} else {
-				if name, ok := tableMutators[code]; ok && d.tableMutation == "" {
-					d.tableMutation = fmt.Sprintf("%s in function %d at offset %d", name, index, at)
-				}
-				var bulk bool
-				i, bulk, err = d.readMisc(f, at, next, code)
-				if err != nil {
-					err.Function = index
-					return err
-				}
-				if bulk {
-					d.edit(edit{at: uint32(at), kind: editChargeBytes, n: 1})
-					f.scratch = true
-				}
-				continue
-			}
-			i = next
 		}
 
 		switch imm {
+		case immDone:
+
 		case immNone:
 			if op == opReturn || op == opUnreachable {
-				straight = false
+				d.straight = false
 				d.effort.leave()
 			}
 
 		case immControl:
-			switch op {
-			case opEnd:
-				cost--
-				top := d.frames[len(d.frames)-1]
-				d.frames = d.frames[:len(d.frames)-1]
-				d.effort.close(&top)
-				if top.op == opLoop {
-					d.closeLoop(top.edit, i, cost-top.cost)
-				}
-				if len(d.frames) == 0 && i != f.end {
-					return fault(i, "%d bytes behind the end of the body", f.end-i)
-				}
-			case opElse:
-				cost--
-				top := &d.frames[len(d.frames)-1]
-				if top.op != opIf {
-					return fault(at, "else without if")
-				}
-				top.op = opElse
-				d.effort.orElse(top)
-			default:
-				var t Signature
-				if t, i = d.blockType(b, i); i < 0 {
-					return fault(at, "not a type of a block")
-				}
-				if op != opIf {
-					cost-- // blocks cost nothing at run time
-				}
-				fr := frame{op: op, arity: len(t.Results), added: d.frames[len(d.frames)-1].added, cost: cost}
-				switch op {
-				case opLoop:
-					var blocks int
-					fr.edit, blocks = d.openLoop(at, i)
-					fr.added += blocks
-					fr.arity = len(t.Params)
-					if straight {
-						lead = fr.edit
-					}
-					straight = false
-				case opIf:
-					straight = false
-				}
-				d.effort.open(&fr)
-				d.frames = append(d.frames, fr)
-				if len(d.frames) > d.limits.Depth {
-					return fault(at, "blocks are nested more than %d deep; the limit keeps compiling short", d.limits.Depth)
-				}
+			if i, err = d.control(b, i); err != nil {
+				return err
 			}
 
 		case immLabel:
 			if i = d.label(b, i); i < 0 {
-				return fault(at, "a branch to a block that is not there")
+				return d.fault(at, "a branch to a block that is not there")
 			}
-			straight = false
+			d.straight = false
 			if op == opBr {
 				d.effort.leave()
 			} else {
@@ -211,47 +127,47 @@ func (d *decoder) readBody(f *body, index int) *FormatError {
 		case immTable:
 			var n uint32
 			if n, i = u32(b, i); i < 0 || int64(n) > int64(len(b)-i) {
-				return fault(at, "a br_table that is longer than the body")
+				return d.fault(at, "a br_table that is longer than the body")
 			}
 			if int64(n) > int64(d.limits.Targets) {
-				return fault(at, "a br_table of %d targets, the limit is %d", n, d.limits.Targets)
+				return d.fault(at, "a br_table of %d targets, the limit is %d", n, d.limits.Targets)
 			}
 			for k := uint32(0); k <= n; k++ {
 				if i = d.label(b, i); i < 0 {
-					return fault(at, "a branch to a block that is not there")
+					return d.fault(at, "a branch to a block that is not there")
 				}
 			}
-			straight = false
-			d.effort.pass(int(n) * costEntry)
+			d.straight = false
+			d.effort.add(int(n) * costEntry)
 			d.effort.leave()
 
 		case immCall:
 			var g uint32
 			if g, i = u32(b, i); i < 0 || int64(g) >= int64(len(d.funcs)) {
-				return fault(at, "a call of a function that is not there")
+				return d.fault(at, "a call of a function that is not there")
 			}
-			straight = false
-			calls++
-			cost += callCost
+			d.straight = false
+			d.calls++
+			d.cost += callCost
 			d.effort.pass(d.mutable + d.types[d.funcs[g]].arity())
 
 		case immCallIndirect:
 			var t, k uint32
 			if t, i = u32(b, i); i < 0 || int64(t) >= int64(len(d.types)) {
-				return fault(at, "a call of a type that is not there")
+				return d.fault(at, "a call of a type that is not there")
 			}
 			if k, i = u32(b, i); i < 0 || int64(k) >= int64(len(d.tables)) {
-				return fault(at, "a call through a table that is not there")
+				return d.fault(at, "a call through a table that is not there")
 			}
-			straight = false
-			calls++
-			cost += callCost
+			d.straight = false
+			d.calls++
+			d.cost += callCost
 			d.effort.pass(d.mutable + d.types[t].arity())
 
 		case immLocal:
 			var l uint32
-			if l, i = u32(b, i); i < 0 || int64(l) >= int64(f.locals) {
-				return fault(at, "a local that is not there")
+			if l, i = u32(b, i); i < 0 || int64(l) >= int64(d.locals) {
+				return d.fault(at, "a local that is not there")
 			}
 			if op == opLocalGet {
 				d.effort.use(l)
@@ -262,16 +178,16 @@ func (d *decoder) readBody(f *body, index int) *FormatError {
 		case immGlobal:
 			var g uint32
 			if g, i = u32(b, i); i < 0 || int64(g) >= int64(len(d.globals)) {
-				return fault(at, "a global that is not there")
+				return d.fault(at, "a global that is not there")
 			}
 
 		case immTableIndex:
 			var t uint32
 			if t, i = u32(b, i); i < 0 || int64(t) >= int64(len(d.tables)) {
-				return fault(at, "a table that is not there")
+				return d.fault(at, "a table that is not there")
 			}
 			if op == opTableSet && d.tableMutation == "" {
-				d.tableMutation = fmt.Sprintf("table.set in function %d at offset %d", index, at)
+				d.tableMutation = fmt.Sprintf("table.set in function %d at offset %d", d.index, at)
 			}
 
 		case immMemory, immMemoryLane:
@@ -280,7 +196,7 @@ func (d *decoder) readBody(f *body, index int) *FormatError {
 				_, i = u32(b, i)
 			}
 			if i < 0 || align >= 32 {
-				return fault(at, "an address that is not one of a single 32-bit memory")
+				return d.fault(at, "an address that is not one of a single 32-bit memory")
 			}
 			if imm == immMemoryLane {
 				i++
@@ -288,7 +204,7 @@ func (d *decoder) readBody(f *body, index int) *FormatError {
 
 		case immZero:
 			if i >= len(b) || b[i] != 0 {
-				return fault(at, "an instruction for another memory than the first")
+				return d.fault(at, "an instruction for another memory than the first")
 			}
 			i++
 
@@ -296,14 +212,14 @@ func (d *decoder) readBody(f *body, index int) *FormatError {
 			if i < len(b) && b[i] < 0x80 {
 				i++
 			} else if _, i = signed(b, i, 32); i < 0 {
-				return fault(at, "not a 32-bit constant")
+				return d.fault(at, "not a 32-bit constant")
 			}
 
 		case immI64:
 			if i < len(b) && b[i] < 0x80 {
 				i++
 			} else if _, i = signed(b, i, 64); i < 0 {
-				return fault(at, "not a 64-bit constant")
+				return d.fault(at, "not a 64-bit constant")
 			}
 
 		case immF32:
@@ -317,13 +233,13 @@ func (d *decoder) readBody(f *body, index int) *FormatError {
 
 		case immTypes:
 			if i+2 > len(b) || b[i] != 1 || !ValueType(b[i+1]).valid() {
-				return fault(at, "not a type of select that jobs have")
+				return d.fault(at, "not a type of select that jobs have")
 			}
 			i += 2
 
 		case immRefType:
 			if i >= len(b) || !ValueType(b[i]).isReference() {
-				return fault(at, "a reference type that jobs do not have")
+				return d.fault(at, "a reference type that jobs do not have")
 			}
 			i++
 
@@ -331,40 +247,80 @@ func (d *decoder) readBody(f *body, index int) *FormatError {
 			var g uint32
 			// The start function becomes an export, and thereby declared.
 			if g, i = u32(b, i); i < 0 || int64(g) >= int64(len(d.declared)) || !d.declared[g] {
-				return fault(at, "a reference to a function that is not declared")
+				return d.fault(at, "a reference to a function that is not declared")
 			}
 
 		case immUnsupported:
-			d.unsupport(feature(op))
-			i = f.end
-			d.frames = d.frames[:0]
+			i = d.skip(feature(op))
 
 		default:
-			return fault(at, "there is no instruction %#x%s", op, behind(imm, op, code))
+			return d.fault(at, "there is no instruction %#x", op)
 		}
 	}
-	if i > f.end || len(d.frames) > 0 {
-		return fault(f.end, "the body ends in the middle of an instruction or a block")
+	if i > d.end || len(d.frames) > 0 {
+		return d.fault(d.end, "the body ends in the middle of an instruction or a block")
 	}
-	d.placeEntry(entry, lead, cost, calls)
-	if d.work += d.effort.total(); d.work > d.limits.Work {
-		return &FormatError{Function: index, Offset: -1, Cause: "the module would take too long to compile: " +
-			"it has deeply nested loops, or long chains of blocks, with many locals; split such functions"}
-	}
-	return nil
+	d.placeEntry(entry)
+	return d.addWork()
 }
 
-// behind shows the second part of a prefixed opcode.
-func behind(imm immediate, op byte, code uint32) string {
-	if imm == immInvalid && op == opPrefixSIMD {
-		return fmt.Sprintf(" %#x", code)
-	}
-	return ""
+// skip gives up on a body that uses what jobs do not have.
+func (d *decoder) skip(feature string) int {
+	d.unsupport(feature)
+	d.frames = d.frames[:0]
+	return d.end
 }
 
-func (d *decoder) readLocals(f *body, index int) (int, *FormatError) {
-	r := reader{wasm: d.wasm, pos: f.start, end: f.end}
-	locals := int64(len(d.types[d.funcs[index]].Params))
+// addWork holds the effort of the module, including the body that has been
+// decoded, against the limit.
+func (d *decoder) addWork() *FormatError {
+	effort := d.effort.total()
+	if effort > d.most {
+		d.heaviest, d.most = d.index, effort
+	}
+	if d.work += effort; d.work <= d.limits.Work {
+		return nil
+	}
+	return &FormatError{Function: d.heaviest, Offset: -1, Cause: "the module would take too long to compile; " +
+		"this function has most of what makes it so: nested loops or long chains of blocks with many locals, " +
+		"or calls with many globals"}
+}
+
+// prefixed reads the second part of the opcode at at. It says which immediate
+// follows and where, immDone when that has been read as well.
+func (d *decoder) prefixed(b []byte, at int) (immediate, int, *FormatError) {
+	code, i := u32(b, at+1)
+	if i < 0 {
+		return immInvalid, i, d.fault(at, "the body ends in the middle of an instruction")
+	}
+	if b[at] == opPrefixMisc {
+		next, bulk, err := d.readMisc(at, i, code)
+		if bulk {
+			d.edit(edit{at: uint32(at), kind: editChargeBytes, n: 1})
+			d.effort.add(costEdit)
+			d.scratch = true
+		}
+		return immDone, next, err
+	}
+	if code > 0xff {
+		return immDone, d.skip("relaxed SIMD instructions"), nil
+	}
+	// wazero reads one byte of the opcode and takes the second one of a large
+	// opcode, 0x01, for a nop: any longer form of the same number would be
+	// instructions to it that were not checked here.
+	if n := i - at - 1; n > 2 || n == 2 && code < 0x80 {
+		return immInvalid, i, d.fault(at, "an opcode in an overlong form")
+	}
+	imm := simdImmediates[code]
+	if imm == immInvalid {
+		return imm, i, d.fault(at, "there is no instruction %#x %#x", opPrefixSIMD, code)
+	}
+	return imm, i, nil
+}
+
+func (d *decoder) readLocals() (int, *FormatError) {
+	r := reader{wasm: d.wasm, pos: d.start, end: d.end}
+	locals := int64(len(d.types[d.funcs[d.index]].Params))
 	for n := r.count("declarations of locals", d.limits.Locals); n > 0 && r.err == nil; n-- {
 		at := r.pos
 		locals += int64(r.u32("the number of locals"))
@@ -373,50 +329,14 @@ func (d *decoder) readLocals(f *body, index int) (int, *FormatError) {
 			r.fail(at, "more than %d locals; the limit keeps compiling short", d.limits.Locals)
 		}
 	}
-	f.locals = int(locals)
+	d.locals = int(locals)
 	return r.pos, r.err
-}
-
-// blockType reads the type of a block and returns what follows, or -1.
-func (d *decoder) blockType(b []byte, i int) (t Signature, next int) {
-	if i < len(b) && b[i] == emptyBlock {
-		return Signature{}, i + 1
-	}
-	if i < len(b) && ValueType(b[i]).valid() {
-		return Signature{Results: oneValue}, i + 1
-	}
-	n, next := signed(b, i, 33)
-	if next < 0 || n < 0 || n >= int64(len(d.types)) {
-		return Signature{}, -1
-	}
-	return d.types[n], next
-}
-
-// oneValue stands for a single result of any type where only the number of
-// results matters.
-var oneValue = []ValueType{I32}
-
-// label reads the label of a branch and returns what follows, or -1. A branch
-// that leaves a loop also leaves the blocks that are added around it.
-func (d *decoder) label(b []byte, i int) int {
-	l, next := u32(b, i)
-	if next < 0 || int64(l) >= int64(len(d.frames)) {
-		return -1
-	}
-	top := len(d.frames) - 1
-	target := &d.frames[top-int(l)]
-	d.effort.branch(target)
-	d.effort.pass(target.arity)
-	if left := d.frames[top].added - target.added; left > 0 {
-		d.edit(edit{at: uint32(i), kind: editLabel, n: l + uint32(left)})
-	}
-	return next
 }
 
 // readMisc reads the immediates, at i, of the instruction behind prefix 0xfc,
 // and says whether it is one that works on many bytes of memory.
-func (d *decoder) readMisc(f *body, at, i int, code uint32) (next int, bulk bool, err *FormatError) {
-	r := reader{wasm: d.wasm, pos: i, end: f.end}
+func (d *decoder) readMisc(at, i int, code uint32) (next int, bulk bool, err *FormatError) {
+	r := reader{wasm: d.wasm, pos: i, end: d.end}
 	below := func(what string, n int) {
 		at := r.pos
 		if v := r.u32(what); r.err == nil && int64(v) >= int64(n) {
@@ -428,6 +348,9 @@ func (d *decoder) readMisc(f *body, at, i int, code uint32) (next int, bulk bool
 		if r.byte("a memory") != 0 && r.err == nil {
 			r.fail(at, "an instruction for another memory than the first")
 		}
+	}
+	if name, ok := tableMutators[code]; ok && d.tableMutation == "" {
+		d.tableMutation = fmt.Sprintf("%s in function %d at offset %d", name, d.index, at)
 	}
 	switch code {
 	case 0, 1, 2, 3, 4, 5, 6, 7: // saturating conversions

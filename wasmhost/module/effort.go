@@ -47,6 +47,7 @@ type join struct {
 const (
 	costValue     = 1  // a local declared, a value passed, a global reloaded
 	costEntry     = 10 // an entry of a br_table
+	costEdit      = 4  // a change of the code, which takes memory here
 	perCost       = 16 // the following in sixteenths
 	costJoinPair  = 1  // a pair of values that a join merges
 	costLoopPair  = 5  // a pair of values that a loop merges, times its nesting
@@ -90,6 +91,9 @@ func (e *effort) set(local uint32) {
 		e.touched[local] = touch{epoch: e.epoch, join: now}
 	}
 }
+
+// add notes effort that comes even where the code cannot be reached.
+func (e *effort) add(n int) { e.values += int64(n) }
 
 // pass notes that n values are passed, or globals reloaded.
 func (e *effort) pass(n int) {

@@ -107,7 +107,7 @@ func (m *parsed) info() *Info {
 		Globals:         len(m.globals),
 		ElementSegments: m.elements,
 		DataSegments:    m.data,
-		HasStart:        m.start >= 0,
+		HasStart:        m.startFunc >= 0,
 		Size:            len(m.wasm),
 		CodeBytes:       m.codeBytes,
 		DataBytes:       m.dataBytes,

@@ -58,7 +58,8 @@ type immediate byte
 const (
 	immInvalid immediate = iota
 	immNone
-	immControl // block, loop, if, else, end: see readBody
+	immDone    // has been read
+	immControl // block, loop, if, else, end: see decoder.control
 	immLabel
 	immTable // br_table
 	immCall

@@ -57,7 +57,7 @@ type parsed struct {
 	globals      []globalType
 	importGlobal int
 	exports      []ExportInfo
-	start        int // function, -1 for none
+	startFunc    int // -1 for none
 	elements     int
 	dataCount    int // -1 without the section
 	data         int
@@ -84,7 +84,7 @@ type globalType struct {
 
 // parse reads a module. Every function body is decoded.
 func parse(wasm []byte, l Limits) (*parsed, error) {
-	m := &parsed{wasm: wasm, limits: l.withDefaults(), start: -1, dataCount: -1}
+	m := &parsed{wasm: wasm, limits: l.withDefaults(), startFunc: -1, dataCount: -1}
 	if err := m.readHeader(); err != nil {
 		return nil, err
 	}

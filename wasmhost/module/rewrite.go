@@ -23,7 +23,7 @@ func Prepare(wasm []byte, o Options) (*Prepared, error) {
 	}
 	w := rewriter{parsed: m, interval: o.Interval, maxPages: o.maxPages(), yield: info.importedFunction(o.Yield)}
 	p := &Prepared{Code: w.rewrite(), Globals: w.globalNames(), Info: *info}
-	if m.start >= 0 {
+	if m.startFunc >= 0 {
 		p.Start = startName
 	}
 	return p, nil
@@ -176,8 +176,8 @@ func (w *rewriter) extendExports(s *section) {
 	for i, index := range w.mutableGlobals() {
 		export(names[i], KindGlobal, index)
 	}
-	if w.start >= 0 {
-		export(startName, KindFunction, uint32(w.start))
+	if w.startFunc >= 0 {
+		export(startName, KindFunction, uint32(w.startFunc))
 	}
 	w.extend(s, n, items)
 }
@@ -216,7 +216,7 @@ func (w *rewriter) bodySize(f *body) int {
 		n, _ := u32(w.wasm, f.start)
 		size += sizeU32(n+1) - sizeU32(n) + 2
 	}
-	for _, e := range w.edits[f.edits:f.editsEnd] {
+	for _, e := range w.edits[f.firstEdit:f.endEdit] {
 		inserted, next := w.appendEdit(w.scratch[:0], f, e)
 		size += len(inserted) - (next - int(e.at))
 		w.scratch = inserted
@@ -235,7 +235,7 @@ func (w *rewriter) writeBody(f *body) {
 		w.out = append(w.out, w.wasm[f.start:f.code]...)
 	}
 	from := f.code
-	for _, e := range w.edits[f.edits:f.editsEnd] {
+	for _, e := range w.edits[f.firstEdit:f.endEdit] {
 		w.out = append(w.out, w.wasm[from:e.at]...)
 		w.out, from = w.appendEdit(w.out, f, e)
 	}

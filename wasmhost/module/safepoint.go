@@ -126,16 +126,15 @@ func (d *decoder) closeLoop(index, next, cost int) {
 	}
 }
 
-// placeEntry decides about the safepoint at the entry, when the whole body, of
-// the given cost, has been seen. lead is the loop that every call reaches, or
-// -1.
-func (d *decoder) placeEntry(entry, lead, cost, calls int) {
-	if calls == 0 && cost <= callCost {
+// placeEntry decides about the safepoint at the entry when the whole body has
+// been seen.
+func (d *decoder) placeEntry(entry int) {
+	if d.calls == 0 && d.cost <= callCost {
 		return
 	}
-	n := rounds(cost)
-	if lead >= 0 && n <= d.edits[lead].n+1 {
-		d.edits[lead].n = n
+	n := rounds(d.cost)
+	if d.lead >= 0 && n <= d.edits[d.lead].n+1 {
+		d.edits[d.lead].n = n
 		return
 	}
 	d.edits[entry].n = n

@@ -239,7 +239,7 @@ func (m *parsed) readStart(r *reader) {
 	if t := m.types[m.funcs[f]]; len(t.Params)+len(t.Results) > 0 {
 		r.fail(at, "the start function has type %s, not () -> ()", t)
 	}
-	m.start = int(f)
+	m.startFunc = int(f)
 }
 
 func (m *parsed) readFunctionIndex(r *reader) uint32 {
