@@ -35,11 +35,29 @@ func (b *codecBuilder) slice(t reflect.Type, path string) *codec {
 			if n < 0 {
 				return
 			}
-			made := reflect.MakeSlice(t, n, n)
-			e.decode(d, made.UnsafePointer(), n)
-			reflect.NewAt(t, p).Elem().Set(made)
+			data := newElements(t, n)
+			e.decode(d, data, n)
+			*(*sliceHeader)(p) = sliceHeader{data, n, n}
 		},
 	}
+}
+
+// sliceHeader is how a slice lies in memory.
+type sliceHeader struct {
+	data     unsafe.Pointer
+	len, cap int
+}
+
+// newElements is the memory of n elements of a slice's type, zeroed. The most
+// frequent elements are allocated without reflection.
+func newElements(t reflect.Type, n int) unsafe.Pointer {
+	switch t.Elem().Kind() {
+	case reflect.Int64, reflect.Uint64, reflect.Int, reflect.Float64:
+		return unsafe.Pointer(unsafe.SliceData(make([]uint64, n)))
+	case reflect.String:
+		return unsafe.Pointer(unsafe.SliceData(make([]string, n)))
+	}
+	return reflect.MakeSlice(t, n, n).UnsafePointer()
 }
 
 // padded adds a byte to values that have memory but no information (a struct of
