@@ -72,7 +72,6 @@ func (a *action) run(partitions []int, sink *abi.SinkDesc, receive func(p int, b
 			err = fmt.Errorf("%s at %s: %w", a.name, a.site, f)
 		}
 	}()
-	noteFork()
 	job := hostJobRun(&abi.JobDesc{
 		RDD: a.rdd.id, Action: a.id, Name: a.name, CallSite: a.site, Partitions: partitions, Sink: sink,
 	})

@@ -5,44 +5,23 @@ import (
 	"fmt"
 	"runtime"
 	"strconv"
-	"sync/atomic"
 )
 
 // forks says whether tasks run in copies of the driver's memory. On the native
 // platform they run in the driver's process.
 const forks = runtime.GOOS == "wasip1"
 
-// fork is what a clone must know of the driver to tell goroutines apart. The
-// driver notes it right before each job, so that every image has it.
-var fork struct {
-	caller atomic.Uint64 // the goroutine that runs the job, and in a clone the task
-	newest atomic.Uint64 // the newest goroutine: ids ascend, as a guest has one processor
-}
-
-// noteFork is called right before a job is run.
-func noteFork() {
-	if !forks {
-		return
-	}
-	fork.caller.Store(goroutineID())
-	newest := make(chan uint64)
-	go func() { newest <- goroutineID() }()
-	fork.newest.Store(<-newest)
-}
-
 // checkDriver refuses what belongs to the driver when it is called inside a
 // task. A clone has the driver's other goroutines, too, but they must not act
 // there: one that gets here is parked for good.
 func checkDriver(op, site string) error {
 	t := registry.task.Load()
-	if t == nil {
+	switch {
+	case t == nil:
 		return nil
-	}
-	if forks {
-		if id := goroutineID(); id != fork.caller.Load() && id <= fork.newest.Load() {
-			select {}
-		}
-	} else if !t.owns(goroutineStack()) {
+	case forks:
+		parkDrivers()
+	case !t.owns(goroutineStack()):
 		return nil // a goroutine of the driver beside the task
 	}
 	return fmt.Errorf("%s at %s: %w: transformations and actions belong to the driver. "+

@@ -59,6 +59,7 @@ func wasmYield()
 //
 //go:wasmexport quern_task_1
 func taskEntry(kind, id, partition uint32) int64 {
+	fork.cloned.Store(true) // before any other goroutine can run
 	if abi.TaskKind(kind) > abi.TaskShuffle {
 		// No such task. The call is here so that the linker keeps the import:
 		// the host inserts calls of it into loops and functions.
@@ -78,29 +79,31 @@ func textPtr(s string) (unsafe.Pointer, uint32) {
 }
 
 func hostContextOpen(d *abi.ContextDesc) int64 {
-	return wasmContextOpen(bytesPtr(d.AppendCBOR(nil)))
+	return inDriver(wasmContextOpen(bytesPtr(d.AppendCBOR(nil))))
 }
 
 func hostConfGet(key string, buf []byte) int64 {
 	kp, kn := textPtr(key)
 	p, n := bytesPtr(buf)
-	return wasmConfGet(kp, kn, p, n)
+	return inDriver(wasmConfGet(kp, kn, p, n))
 }
 
 func hostRDDDefine(d *abi.RDDDesc) int64 {
-	return wasmRDDDefine(bytesPtr(d.AppendCBOR(nil)))
+	return inDriver(wasmRDDDefine(bytesPtr(d.AppendCBOR(nil))))
 }
 
 func hostJobRun(d *abi.JobDesc) int64 {
-	return wasmJobRun(bytesPtr(d.AppendCBOR(nil)))
+	p, n := bytesPtr(d.AppendCBOR(nil))
+	noteFork()
+	return inDriver(wasmJobRun(p, n))
 }
 
 func hostJobNext(job int64, buf []byte) int64 {
 	p, n := bytesPtr(buf)
-	return wasmJobNext(uint32(job), p, n)
+	return inDriver(wasmJobNext(uint32(job), p, n))
 }
 
-func hostJobClose(job int64) int64 { return wasmJobClose(uint32(job)) }
+func hostJobClose(job int64) int64 { return inDriver(wasmJobClose(uint32(job))) }
 
 func hostTaskInfo(buf []byte) int64 { return wasmTaskInfo(bytesPtr(buf)) }
 
