@@ -204,7 +204,10 @@ func count[T any](in *rdd[T]) (int64, error) {
 		in(func(T) bool { n++; return true })
 		send(n)
 	}, func(_ int, n int64) { total += n })
-	return total, err
+	if err != nil {
+		return 0, err
+	}
+	return total, nil
 }
 
 // Reduce combines all elements with f, which must be associative and
@@ -445,7 +448,10 @@ func Sum[T Number](r RDD[T]) (T, error) {
 		in(func(v T) bool { sum += v; return true })
 		send(sum)
 	}, func(_ int, v T) { total += v })
-	return total, err
+	if err != nil {
+		return 0, err
+	}
+	return total, nil
 }
 
 // Max returns the largest element in the order of cmp.Compare, in which NaN is

@@ -443,6 +443,9 @@ func TestAFailureNamesJobPartitionAndCause(t *testing.T) {
 			}
 		})
 	}
+	counted, _ := rdd.Count()
+	summed, _ := quern.Sum(rdd)
+	same(t, "count and sum of what failed", []int64{0, 0}, []int64{counted, summed})
 	n, err := ctx.Range(0, 10, 1).Count()
 	same(t, "a job after the failed ones", int64(10), must(t, n, err))
 }
