@@ -103,7 +103,7 @@ func TestATaskOverItsShareOfTheExecutorsMemoryFails(t *testing.T) {
 		return 0
 	})
 	w.fails(u, msg.FailMemory, "out of memory: the task's memory is 4.1 MiB and wanted 1.0 MiB more: task 0: over its share of the "+
-		"executor's memory (4.0 MiB, shared by 1 running tasks): it uses 4.0 MiB and needs another 1.0 MiB: raise quern.executor.memory, "+
+		"executor's memory (4.0 MiB, shared by 1 running tasks): it uses 4.0 MiB and needs another 1.0 MiB: raise --executor-memory (quern.executor.memory), "+
 		"run fewer tasks at a time, or use more partitions")
 	w.finishes(w.run(result(), nothing))
 }

@@ -65,11 +65,11 @@ func TestATaskAloneMayHaveThePool(t *testing.T) {
 	if !errors.As(err, &pool) {
 		t.Fatalf("the error is %v", err)
 	}
-	want := PoolError{Task: 1, Size: 1000, Tasks: 1, Used: 1000, Wanted: 1, Setting: "quern.executor.memory"}
+	want := PoolError{Task: 1, Size: 1000, Tasks: 1, Used: 1000, Wanted: 1, Setting: "--executor-memory (quern.executor.memory)"}
 	if *pool != want {
 		t.Errorf("the error is %+v instead of %+v", *pool, want)
 	}
-	if !strings.Contains(err.Error(), "raise quern.executor.memory") {
+	if !strings.Contains(err.Error(), "raise --executor-memory (quern.executor.memory)") {
 		t.Errorf("the message is %q", err)
 	}
 	a.Release(400)
@@ -99,12 +99,12 @@ func TestATaskOverItsOwnLimitIsToldSo(t *testing.T) {
 	if !errors.As(err, &limit) {
 		t.Fatalf("the error is %v", err)
 	}
-	want := LimitError{Task: 7, Limit: 2 << 20, Used: 1536 << 10, Wanted: 1 << 20, Setting: "quern.task.memory"}
+	want := LimitError{Task: 7, Limit: 2 << 20, Used: 1536 << 10, Wanted: 1 << 20, Setting: "--task-memory (quern.task.memory)"}
 	if *limit != want {
 		t.Errorf("the error is %+v instead of %+v", *limit, want)
 	}
 	const text = "task 7: over its memory limit of 2.0 MiB: it uses 1.5 MiB and needs another 1.0 MiB: " +
-		"raise quern.task.memory, or use more partitions"
+		"raise --task-memory (quern.task.memory), or use more partitions"
 	if err.Error() != text {
 		t.Errorf("the message is %q", err)
 	}

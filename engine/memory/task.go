@@ -185,7 +185,7 @@ func (t *Task) judge(n int64) verdict {
 	if t.limit > 0 && n > t.limit-t.used {
 		return verdict{
 			short: n - (t.limit - t.used),
-			err:   &LimitError{Task: t.id, Limit: t.limit, Used: t.used, Wanted: n, Setting: "quern.task.memory"},
+			err:   &LimitError{Task: t.id, Limit: t.limit, Used: t.used, Wanted: n, Setting: "--task-memory (quern.task.memory)"},
 		}
 	}
 	share, free := p.share(), p.size-p.used
@@ -195,7 +195,7 @@ func (t *Task) judge(n int64) verdict {
 		return verdict{grant: true}
 	case n > share-t.used:
 		return verdict{short: short, err: &PoolError{
-			Task: t.id, Size: p.size, Tasks: int(p.open), Used: t.used, Wanted: n, Setting: "quern.executor.memory",
+			Task: t.id, Size: p.size, Tasks: int(p.open), Used: t.used, Wanted: n, Setting: "--executor-memory (quern.executor.memory)",
 		}}
 	}
 	return verdict{short: short, guaranteed: n <= share/2-t.used}
