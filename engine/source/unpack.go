@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -21,6 +22,8 @@ const (
 	maxWindow = 128 << 20
 	// zstdMemory is what unpacking zstd takes besides two windows, in bytes.
 	zstdMemory = 1 << 20
+	// gzipMagic is how gzip data begins.
+	gzipMagic = "\x1f\x8b"
 )
 
 // unpackers are the decompressors of one Reader. They are made when they are
@@ -55,8 +58,12 @@ func (u *unpackers) openGzip(mem Memory) (io.Reader, error) {
 		}
 		u.gzip = new(gzip.Reader)
 	}
+	magic, _ := u.packed.Peek(len(gzipMagic))
 	if err := u.gzip.Reset(u.packed); err != nil {
-		if errors.Is(err, io.EOF) { // a file that was not empty when it was dealt out
+		switch {
+		case !strings.HasPrefix(gzipMagic, string(magic)): // shorter than a header, and not the beginning of one
+			err = gzip.ErrHeader
+		case errors.Is(err, io.EOF): // a file that was not empty when it was dealt out
 			err = io.ErrUnexpectedEOF
 		}
 		return nil, err

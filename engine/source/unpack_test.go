@@ -98,6 +98,7 @@ func TestCorruptFilesNameFileAndOffset(t *testing.T) {
 			"sum":     func(b []byte) []byte { b[len(b)-map[string]int{".gz": 8, ".zst": 1}[suffix]] ^= 1; return b },
 			"garbage": func(b []byte) []byte { return append(b, "this is no member"...) },
 			"text":    func([]byte) []byte { return []byte("this is plain text, by another name\n") },
+			"short":   func([]byte) []byte { return []byte("text\n") },
 		} {
 			content := spoil(bytes.Clone(good))
 			path := w.write(name+suffix, content)
@@ -106,6 +107,9 @@ func TestCorruptFilesNameFileAndOffset(t *testing.T) {
 			if !ok || data.Path != path || data.Offset < 0 || data.Offset > int64(len(content)) || data.Cause == nil {
 				t.Errorf("%s%s: error %v, want a DataError about it", name, suffix, err)
 				continue
+			}
+			if errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("%s%s is called truncated: %v", name, suffix, err)
 			}
 			if name == "data" && (data.Offset < int64(len(content)/2) || data.Offset > int64(len(content))) {
 				t.Errorf("%s%s: spoilt at byte %d, reported at %d", name, suffix, len(content)/2, data.Offset)
