@@ -93,7 +93,7 @@ func BenchmarkSafepoints(b *testing.B) {
 // buildC compiles a C file of exported functions with wasi-libc.
 func buildC(b *testing.B, clang, file string) []byte {
 	out := filepath.Join(b.TempDir(), "out.wasm")
-	cmd := exec.Command(clang, "--target=wasm32-wasi", "-O2", "-nostartfiles", "-Wl,--no-entry", "-o", out, file)
+	cmd := exec.Command(clang, "--target=wasm32-wasi", "-O2", "-mbulk-memory", "-nostartfiles", "-Wl,--no-entry", "-o", out, file)
 	if text, err := cmd.CombinedOutput(); err != nil {
 		b.Fatalf("clang: %v\n%s", err, text)
 	}

@@ -4,11 +4,10 @@ import "fmt"
 
 // body is a function body that has been decoded.
 type body struct {
-	start, code, end   int  // in the file: local declarations, first instruction, end
-	firstEdit, endEdit int  // the body's edits, in parsed.edits
-	locals             int  // parameters included
-	scratch            bool // safepoints need one more local, see edit
-	size               int  // with safepoints, see rewriter
+	start, code, end   int // in the file: local declarations, first instruction, end
+	firstEdit, endEdit int // the body's edits, in parsed.edits
+	locals             int // parameters included
+	size               int // with safepoints, see rewriter
 }
 
 // decoder decodes the bodies of a module one after the other.
@@ -24,10 +23,11 @@ type decoder struct {
 	index    int // of the function
 	frames   []frame
 	effort   effort
-	cost     int  // instructions so far; see safepoint.go
-	calls    int  // so far
-	straight bool // whether all instructions so far are run by every call
-	lead     int  // the first loop, an index in edits, when it is reached straight from the entry, or -1
+	cost     int   // instructions so far; see safepoint.go
+	calls    int   // so far
+	straight bool  // whether all instructions so far are run by every call
+	lead     int   // the first loop, an index in edits, when it is reached straight from the entry, or -1
+	constant int64 // what the last instruction puts on the stack if it is an i32.const, or negative
 }
 
 func (m *parsed) readBodies(r *reader) {
@@ -82,7 +82,7 @@ func (d *decoder) readBody() *FormatError {
 	if err != nil {
 		return err
 	}
-	d.code, d.cost, d.calls, d.straight, d.lead = i, 0, 0, true, -1
+	d.code, d.cost, d.calls, d.straight, d.lead, d.constant = i, 0, 0, true, -1, -1
 	entry := d.edit(edit{at: uint32(i), kind: editCharge})
 	d.frames = append(d.frames[:0], frame{op: opBlock, arity: len(d.types[d.funcs[d.index]].Results), join: unreachedJoin})
 	d.effort.begin(d.locals)
@@ -93,8 +93,10 @@ func (d *decoder) readBody() *FormatError {
 		i++
 		d.cost++
 		imm := immediates[op]
+		constant := d.constant
+		d.constant = -1
 		if imm == immPrefix {
-			if imm, i, err = d.prefixed(b, at); err != nil {
+			if imm, i, err = d.prefixed(b, at, constant); err != nil {
 				return err
 			}
 		}
@@ -209,9 +211,7 @@ func (d *decoder) readBody() *FormatError {
 			i++
 
 		case immI32:
-			if i < len(b) && b[i] < 0x80 {
-				i++
-			} else if _, i = signed(b, i, 32); i < 0 {
+			if d.constant, i = signed(b, i, 32); i < 0 {
 				return d.fault(at, "not a 32-bit constant")
 			}
 
@@ -288,17 +288,15 @@ func (d *decoder) addWork() *FormatError {
 
 // prefixed reads the second part of the opcode at at. It says which immediate
 // follows and where, immDone when that has been read as well.
-func (d *decoder) prefixed(b []byte, at int) (immediate, int, *FormatError) {
+func (d *decoder) prefixed(b []byte, at int, constant int64) (immediate, int, *FormatError) {
 	code, i := u32(b, at+1)
 	if i < 0 {
 		return immInvalid, i, d.fault(at, "the body ends in the middle of an instruction")
 	}
 	if b[at] == opPrefixMisc {
 		next, bulk, err := d.readMisc(at, i, code)
-		if bulk {
-			d.edit(edit{at: uint32(at), kind: editChargeBytes, n: 1})
-			d.effort.add(costEdit)
-			d.scratch = true
+		if bulk && err == nil {
+			d.bulk(at, next, code, constant)
 		}
 		return immDone, next, err
 	}

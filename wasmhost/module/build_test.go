@@ -92,16 +92,7 @@ func (p *blueprint) function(code []byte, locals ...ValueType) *blueprint {
 func (p *blueprint) wasm() []byte {
 	b := append(append([]byte{}, magic...), version...)
 	b = vector(b, sectionType, len(p.types), func(i int, b []byte) []byte {
-		t := p.types[i]
-		b = appendU32(append(b, 0x60), uint32(len(t.Params)))
-		for _, v := range t.Params {
-			b = append(b, byte(v))
-		}
-		b = appendU32(b, uint32(len(t.Results)))
-		for _, v := range t.Results {
-			b = append(b, byte(v))
-		}
-		return b
+		return p.types[i].append(b)
 	})
 	b = vector(b, sectionImport, len(p.imports), func(i int, b []byte) []byte {
 		imp := p.imports[i]

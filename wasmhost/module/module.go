@@ -17,15 +17,17 @@
 //   - A counter, a new global behind all others, is charged at function
 //     entries, loop heads and bulk memory instructions; when it runs out, the
 //     module calls the host ([Options.Yield]). See safepoint.go.
+//   - memory.fill and memory.copy become calls of functions, new ones behind all
+//     others, that do large ones in pieces. See bulk.go.
 //   - The start function is no longer run by instantiation but exported, so
 //     that a clone, whose memory is already initialised, does not run it.
 //   - The memory's maximum is lowered to [Options.MaxPages].
 //
 // The package reads hostile input. It never panics, and what it allocates is
 // proportional to the length of the input. It does not type-check function
-// bodies: that is the compiler's job, and the inserted code neither takes from
-// the operand stack nor leaves anything on it, so a body that was invalid
-// stays invalid.
+// bodies: that is the compiler's job, and what is inserted or put in the place
+// of an instruction takes from the operand stack and leaves on it what was there
+// before, so a body that was invalid stays invalid.
 package module
 
 // Options say what a job is and how it is rewritten.

@@ -62,7 +62,8 @@ type parsed struct {
 	dataCount    int // -1 without the section
 	data         int
 	bodies       []body
-	edits        []edit // of all bodies, ascending
+	edits        []edit        // of all bodies, ascending
+	needs        [helpers]bool // functions that the edits call
 
 	// Functions that declare or hold what a job must not have, for messages.
 	unsupported   []string // features, each once

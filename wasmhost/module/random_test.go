@@ -396,6 +396,10 @@ func (g *generator) bulk() {
 }
 
 func (g *generator) length() {
+	if g.pick(3) == 0 {
+		g.b = appendI32(append(g.b, opI32Const), int32(g.pick(2*smallBulk)))
+		return
+	}
 	g.value(I32, 1)
 	g.b = append(appendI32(append(g.b, opI32Const), 0xfff), opI32And)
 }

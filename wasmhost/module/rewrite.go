@@ -44,6 +44,11 @@ type rewriter struct {
 	scratch []byte
 	counter uint32 // index of the safepoint counter
 	settle  []byte // see settlement
+
+	added       []helper // functions, in the order of their indices
+	addedTypes  []uint32 // of each, the index of its type
+	newTypes    int      // at the end of types, those that the module lacks
+	helperIndex [helpers]uint32
 }
 
 // mutableGlobals are the indices of what is captured, the counter last.
@@ -67,8 +72,12 @@ func (w *rewriter) rewrite() []byte {
 	w.counter = uint32(len(w.globals))
 	added := []byte{sectionGlobal, sectionExport}
 	if w.interval > 0 {
+		w.needs[helpYield] = w.yield == ownYield
+		w.addHelpers()
 		if w.yield == ownYield {
-			w.yield = len(w.funcs)
+			w.yield = int(w.helperIndex[helpYield])
+		}
+		if len(w.added) > 0 {
 			added = []byte{sectionType, sectionFunction, sectionGlobal, sectionExport, sectionCode}
 		}
 		w.settle = w.settlement()
@@ -104,17 +113,24 @@ func (w *rewriter) rewrite() []byte {
 // section writes one section. That of a section which the module lacks has no
 // bytes.
 func (w *rewriter) section(s *section) {
-	own := w.interval > 0 && w.yield == len(w.funcs)
 	switch {
 	case s.id == sectionCustom && strings.HasPrefix(s.name, ".debug_"):
 		// Debugging information speaks of offsets in the code, which have moved:
 		// it would put wrong lines into stack traces.
 	case s.id == sectionStart:
 		// The start function is exported instead.
-	case s.id == sectionType && own:
-		w.extend(s, 1, []byte{0x60, 0, 0})
-	case s.id == sectionFunction && own:
-		w.extend(s, 1, appendU32(nil, uint32(len(w.types))))
+	case s.id == sectionType && w.newTypes > 0:
+		var items []byte
+		for _, t := range w.types[len(w.types)-w.newTypes:] {
+			items = t.append(items)
+		}
+		w.extend(s, uint32(w.newTypes), items)
+	case s.id == sectionFunction && len(w.added) > 0:
+		var items []byte
+		for _, t := range w.addedTypes {
+			items = appendU32(items, t)
+		}
+		w.extend(s, uint32(len(w.added)), items)
 	case s.id == sectionMemory && w.maxPages > 0:
 		w.writeMemories()
 	case s.id == sectionGlobal:
@@ -122,7 +138,7 @@ func (w *rewriter) section(s *section) {
 	case s.id == sectionExport:
 		w.extendExports(s)
 	case s.id == sectionCode && w.interval > 0:
-		w.writeCode(s, own)
+		w.writeCode()
 	default:
 		w.out = append(w.out, w.wasm[s.head:s.end]...)
 	}
@@ -182,42 +198,35 @@ func (w *rewriter) extendExports(s *section) {
 	w.extend(s, n, items)
 }
 
-// writeCode writes the function bodies with their safepoints, and an empty
-// body when the yield function is our own.
-func (w *rewriter) writeCode(s *section, own bool) {
-	n := len(w.bodies)
-	if own {
-		n++
-	}
+// writeCode writes the function bodies with their safepoints, and those of the
+// functions that are added.
+func (w *rewriter) writeCode() {
+	n := len(w.bodies) + len(w.added)
 	length := sizeU32(uint32(n))
 	for i := range w.bodies {
 		f := &w.bodies[i]
 		f.size = w.bodySize(f)
 		length += sizeU32(uint32(f.size)) + f.size
 	}
-	empty := []byte{2, 0, opEnd}
-	if own {
-		length += len(empty)
+	var last []byte
+	for _, h := range w.added {
+		body := w.helperBody(h)
+		last = append(appendU32(last, uint32(len(body))), body...)
 	}
+	length += len(last)
 	w.head(sectionCode, length)
 	w.out = appendU32(w.out, uint32(n))
 	for i := range w.bodies {
 		w.writeBody(&w.bodies[i])
 	}
-	if own {
-		w.out = append(w.out, empty...)
-	}
+	w.out = append(w.out, last...)
 }
 
 // bodySize is the size of a body with its safepoints.
 func (w *rewriter) bodySize(f *body) int {
 	size := f.end - f.start
-	if f.scratch {
-		n, _ := u32(w.wasm, f.start)
-		size += sizeU32(n+1) - sizeU32(n) + 2
-	}
 	for _, e := range w.edits[f.firstEdit:f.endEdit] {
-		inserted, next := w.appendEdit(w.scratch[:0], f, e)
+		inserted, next := w.appendEdit(w.scratch[:0], e)
 		size += len(inserted) - (next - int(e.at))
 		w.scratch = inserted
 	}
@@ -226,27 +235,18 @@ func (w *rewriter) bodySize(f *body) int {
 
 func (w *rewriter) writeBody(f *body) {
 	w.out = appendU32(w.out, uint32(f.size))
-	if f.scratch {
-		// One more local, behind all others.
-		n, next := u32(w.wasm, f.start)
-		w.out = append(appendU32(w.out, n+1), w.wasm[next:f.code]...)
-		w.out = append(w.out, 1, byte(I32))
-	} else {
-		w.out = append(w.out, w.wasm[f.start:f.code]...)
-	}
-	from := f.code
+	from := f.start
 	for _, e := range w.edits[f.firstEdit:f.endEdit] {
 		w.out = append(w.out, w.wasm[from:e.at]...)
-		w.out, from = w.appendEdit(w.out, f, e)
+		w.out, from = w.appendEdit(w.out, e)
 	}
 	w.out = append(w.out, w.wasm[from:f.end]...)
 }
 
 // appendEdit appends the code of an edit, and returns with which byte of the
 // original it goes on. The code leaves the operand stack as it was.
-func (w *rewriter) appendEdit(b []byte, f *body, e edit) (_ []byte, next int) {
+func (w *rewriter) appendEdit(b []byte, e edit) (_ []byte, next int) {
 	next = int(e.at)
-	scratch := uint32(f.locals) // the added local
 	switch e.kind {
 	case editCharge:
 		if e.n > 0 {
@@ -269,13 +269,12 @@ func (w *rewriter) appendEdit(b []byte, f *body, e edit) (_ []byte, next int) {
 	case editLabel:
 		b = appendU32(b, e.n)
 		_, next = u32(w.wasm, next)
-	case editChargeBytes:
-		b = appendU32(append(b, opLocalTee), scratch)
-		b = appendU32(append(b, opGlobalGet), w.counter)
-		b = appendU32(append(b, opLocalGet), scratch)
-		b = append(b, opI32Const, bulkShift, opI32ShrU)
-		b = append(append(b, w.settle...), opIf, emptyBlock)
-		b = append(w.appendYield(b, 0), opEnd)
+	case editCall:
+		h := helper(e.n)
+		b = appendU32(append(b, opCall), w.helperIndex[h])
+		if h != helpCharge {
+			next = w.endOfBulk(next, h)
+		}
 	}
 	return b, next
 }

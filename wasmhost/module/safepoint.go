@@ -10,12 +10,11 @@ package module
 //     ends must go through a loop head or through a recursion, and every
 //     function of a recursion contains a call. What a leaf costs is charged by
 //     its callers, where each call counts as callCost instructions more.
-//   - At bulk memory instructions, with the number of bytes.
+//   - At bulk memory instructions, with the number of bytes; see bulk.go.
 //
 // A round is 512 instructions or 64 bytes, and what is charged is at least one. So with an Interval of 65,536 the host is called after at most 33
-// million instructions, loops of a dozen instructions call it every 0.1 ms,
-// and what remains uninterrupted is one bulk instruction, at the speed at which
-// the machine copies memory.
+// million instructions or 4 MiB, and loops of a dozen instructions call it every
+// 0.1 ms.
 //
 // What a safepoint costs is above all what the possible call does to registers:
 // the compiler keeps a value that is live across a call in memory and reads it
@@ -57,8 +56,6 @@ const (
 	callCost = 32
 	// roundShift makes rounds of instructions.
 	roundShift = 9
-	// bulkShift makes rounds of bytes.
-	bulkShift = 6
 	// loopBlocks is the number of blocks that are added around a loop.
 	loopBlocks = 3
 	// maxInterval keeps the counter far from where it would wrap around: a charge
@@ -86,9 +83,9 @@ const (
 	editEnd
 	// editLabel changes the label here to n.
 	editLabel
-	// editChargeBytes charges for the number of bytes that is on top of the operand
-	// stack. It is put into the scratch local on the way.
-	editChargeBytes
+	// editCall calls the helper n: instead of the instruction here, or in front of
+	// it if the helper is helpCharge.
+	editCall
 )
 
 // edit records an edit and returns its index.

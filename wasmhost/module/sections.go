@@ -4,7 +4,7 @@ func (m *parsed) readTypes(r *reader) {
 	for n := r.count("types", m.limits.Types); n > 0 && r.err == nil; n-- {
 		at := r.pos
 		switch form := r.byte("a type"); form {
-		case 0x60:
+		case functionType:
 		case 0x4e, 0x4f, 0x50, 0x5e, 0x5f:
 			r.fail(at, "the module uses garbage-collected types, which jobs do not have")
 		default:

@@ -84,3 +84,18 @@ func (s Signature) Equal(t Signature) bool {
 
 // arity is the number of values that a call passes.
 func (s Signature) arity() int { return len(s.Params) + len(s.Results) }
+
+// append appends the type in its binary form.
+func (s Signature) append(b []byte) []byte {
+	b = append(b, functionType)
+	for _, types := range [][]ValueType{s.Params, s.Results} {
+		b = appendU32(b, uint32(len(types)))
+		for _, t := range types {
+			b = append(b, byte(t))
+		}
+	}
+	return b
+}
+
+// functionType is the first byte of a function type.
+const functionType = 0x60

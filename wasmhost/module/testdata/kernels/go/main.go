@@ -109,3 +109,23 @@ func words(n int32) int64 {
 	}
 	return counts["the"]
 }
+
+// moves moves many small pieces of memory, and structs.
+//
+//go:wasmexport copy
+func moves(n int32) int64 {
+	type record struct{ fields [12]int64 }
+	from, to := make([]byte, 4096), make([]byte, 4096)
+	records := make([]record, 64)
+	seed := uint32(4)
+	for i := range n {
+		l := next(&seed) >> 24
+		copy(to[l&63:], from[l>>2:l>>2+l+16])
+		from[l] = byte(i)
+		r := records[l&63]
+		r.fields[i&7]++
+		records[i&63] = r
+		clear(to[l : l+l>>1])
+	}
+	return int64(to[100]) + records[7].fields[1]
+}
