@@ -24,9 +24,9 @@
 //	}
 //
 // "quern run" compiles it to WebAssembly and runs it in sandboxes, on all cores
-// of a machine or on a cluster. The same program, compiled for the native
-// platform, evaluates in its own process, one partition after the other, so that
-// go test and a debugger work on it.
+// of the machine. The same program, compiled for the native platform, evaluates
+// in its own process, one partition after the other, so that go test and a
+// debugger work on it.
 //
 // # RDDs
 //

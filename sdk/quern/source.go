@@ -81,7 +81,8 @@ func (c *Context) Range(start, end, step int64, numPartitions ...int) RDD[int64]
 // TextFile makes an RDD of the lines of text files, without their ends (LF or
 // CRLF). path is a file, a folder or a glob; files ending in .gz and .zst are
 // decompressed. The engine cuts the files into partitions; minPartitions asks
-// for at least so many.
+// for at least so many. Which file a line is from is not told: where that
+// matters, make an RDD of each file and join them with Union.
 func (c *Context) TextFile(path string, minPartitions ...int) RDD[string] {
 	return c.TextFiles([]string{path}, minPartitions...)
 }
