@@ -138,9 +138,9 @@ func report(ctx context.Context, c *console, cmd *command, err error) int {
 		}
 		return exit.code
 	}
-	if context.Cause(ctx) == errInterrupted {
-		fmt.Fprintf(c.err, "quern %s: interrupted\n", cmd.name)
-		return exitInterrupted
+	if i := interrupted(ctx); i != nil {
+		fmt.Fprintf(c.err, "quern %s: %v\n", cmd.name, i)
+		return i.exitCode()
 	}
 	fmt.Fprintf(c.err, "quern %s: %v\n", cmd.name, err)
 	return exitFailed

@@ -10,21 +10,36 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
 func TestSecondInterruptLeavesAtOnce(t *testing.T) {
-	p := startProcess(t, "", "stubborn")
-	p.expect("ready")
-	p.interrupt()
-	p.expect("interrupted")
-	p.interrupt()
-	if code := p.exitCode(); code != exitInterrupted {
-		t.Errorf("exit code %d, want %d; stderr: %s", code, exitInterrupted, p.stderr.String())
+	for s, says := range map[os.Signal]string{
+		os.Interrupt:    "interrupted",
+		syscall.SIGTERM: "ended by SIGTERM",
+		syscall.SIGHUP:  "ended, because the terminal has gone (SIGHUP)",
+	} {
+		p := startProcess(t, "", "stubborn")
+		p.expect("ready")
+		p.signal(s)
+		p.expect(says)
+		p.signal(os.Interrupt)
+		if code, want := p.exitCode(), exitSignal+int(s.(syscall.Signal)); code != want {
+			t.Errorf("%v: exit code %d, want %d; stderr: %s", s, code, want, p.stderr.String())
+		}
 	}
 }
 
-func TestInterruptEndsAJobThatLoopsForEver(t *testing.T) {
+func TestNohup(t *testing.T) {
+	p := startProcess(t, "", "sh", "-c", "trap '' HUP; exec stubborn")
+	p.expect("ready")
+	p.signal(syscall.SIGHUP)
+	p.signal(syscall.SIGTERM)
+	p.expect("ended by SIGTERM")
+}
+
+func TestSignalsEndAJobThatLoopsForEver(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "endless")
 	if err := newProject(&console{out: new(bytes.Buffer)}, dir); err != nil {
 		t.Fatal(err)
@@ -37,14 +52,24 @@ func TestInterruptEndsAJobThatLoopsForEver(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	p := startProcess(t, dir, "quern", "run", "--master", "local[2]", ".")
-	p.expect("running for ever")
-	p.interrupt()
-	if code := p.exitCode(); code != exitInterrupted {
-		t.Errorf("exit code %d, want %d", code, exitInterrupted)
-	}
-	if got := p.stderr.String(); !strings.Contains(got, "quern run: interrupted\n") {
-		t.Errorf("stderr is %q", got)
+	for s, says := range map[os.Signal]string{
+		os.Interrupt:    "quern run: interrupted\n",
+		syscall.SIGTERM: "quern run: ended by SIGTERM\n",
+		syscall.SIGHUP:  "quern run: ended, because the terminal has gone (SIGHUP)\n",
+	} {
+		local := t.TempDir()
+		p := startProcess(t, dir, "quern", "run", "--master", "local[2]", "--conf", "quern.local.dir="+local, ".")
+		p.expect("running for ever")
+		p.signal(s)
+		if code, want := p.exitCode(), exitSignal+int(s.(syscall.Signal)); code != want {
+			t.Errorf("%v: exit code %d, want %d", s, code, want)
+		}
+		if got := p.stderr.String(); !strings.Contains(got, says) {
+			t.Errorf("%v: stderr is %q", s, got)
+		}
+		if left, err := os.ReadDir(local); len(left) > 0 || err != nil {
+			t.Errorf("%v: quern.local.dir has %v, %v", s, left, err)
+		}
 	}
 }
 
@@ -104,9 +129,9 @@ func (p *process) expect(want string) {
 	}
 }
 
-func (p *process) interrupt() {
+func (p *process) signal(s os.Signal) {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+	if err := p.cmd.Process.Signal(s); err != nil {
 		p.t.Fatal(err)
 	}
 }

@@ -5,8 +5,8 @@
 // Standard output belongs to the job (or to the answer that a command was
 // asked for). Progress, logs and errors go to standard error. The exit code is
 // the job's own; 1 if the job failed in the engine; 2 for a wrong command line
-// or a file that is not a job; 130 after Ctrl-C; 141 when whoever read a job's
-// output has gone.
+// or a file that is not a job; 130 after Ctrl-C, 143 after SIGTERM and 129 when
+// the terminal has gone; 141 when whoever read a job's output has.
 package main
 
 import (
@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	exitFailed      = 1   // the job failed in the engine
-	exitUsage       = 2   // wrong command line, or not a job
-	exitInterrupted = 130 // as shells report a process ended by Ctrl-C
-	exitBrokenPipe  = 141 // as shells report a process that writes to nobody
+	exitFailed     = 1   // the job failed in the engine
+	exitUsage      = 2   // wrong command line, or not a job
+	exitSignal     = 128 // and the signal's number, as shells report a process that one ended
+	exitBrokenPipe = 141 // the same of one that writes to nobody
 )
 
 // console is what a command reads and writes.
@@ -45,28 +45,55 @@ func main() {
 	os.Exit(code)
 }
 
-// errInterrupted is the cause of a context that Ctrl-C cancelled.
-var errInterrupted = errors.New("interrupted")
+// interruption is the cause of a context that a signal cancelled.
+type interruption struct{ signal os.Signal }
 
-// interruptible returns a context that the first Ctrl-C (or SIGTERM) cancels
-// with errInterrupted as its cause. The second one ends the process at once.
+func (i *interruption) Error() string {
+	switch i.signal {
+	case syscall.SIGTERM:
+		return "ended by SIGTERM"
+	case syscall.SIGHUP:
+		return "ended, because the terminal has gone (SIGHUP)"
+	}
+	return "interrupted"
+}
+
+func (i *interruption) exitCode() int {
+	number, _ := i.signal.(syscall.Signal)
+	return exitSignal + int(number)
+}
+
+// interrupted returns the interruption that cancelled a context, nil if none did.
+func interrupted(ctx context.Context) *interruption {
+	i, _ := errors.AsType[*interruption](context.Cause(ctx))
+	return i
+}
+
+// interruptible returns a context that the first Ctrl-C, SIGTERM or SIGHUP
+// cancels with an interruption as its cause. The second one ends the process at
+// once. A SIGHUP that is ignored, as under nohup, stays ignored.
 func interruptible(parent context.Context, stderr io.Writer) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
+		var first *interruption
 		select {
-		case <-signals:
+		case s := <-signals:
+			first = &interruption{s}
 		case <-quit:
 			return
 		}
-		cancel(errInterrupted)
+		cancel(first)
 		select {
 		case <-signals:
 			fmt.Fprintln(stderr, "quern: interrupted again, leaving at once")
-			os.Exit(exitInterrupted)
+			os.Exit(first.exitCode())
 		case <-quit:
 		}
 	}()

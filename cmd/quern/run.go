@@ -29,7 +29,7 @@ built first. ARGS are the job's own: flags of quern stand before JOB.
 A job may read below the current folder, and write nothing, unless
 --allow-read and --allow-write say more. Standard output has the job's output
 alone. The exit code is the job's own; 1 if it failed in the engine; 2 if it is
-not a job or the command line is wrong; 130 after Ctrl-C.`,
+not a job or the command line is wrong; 130 after Ctrl-C, 143 after SIGTERM.`,
 		files:          true,
 		stopAtArgument: true,
 		setup: func(flags *pflag.FlagSet) action {
@@ -177,8 +177,8 @@ func run(ctx context.Context, c *console, flags *pflag.FlagSet, f *runFlags, arg
 	code, err := driver.Run(ctx, o)
 	var load *driver.LoadError
 	switch {
-	case context.Cause(ctx) == errInterrupted:
-		return errInterrupted // whatever the job made of it
+	case interrupted(ctx) != nil:
+		return interrupted(ctx) // whatever the job made of it
 	case context.Cause(ctx) == errBrokenPipe:
 		return &exitError{code: exitBrokenPipe} // nobody is there to be told
 	case errors.As(err, &load):
