@@ -13,6 +13,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -442,6 +443,17 @@ func TestAFailureNamesJobPartitionAndCause(t *testing.T) {
 				}
 			}
 		})
+	}
+	// What closures return and contain is theirs, when it runs in others' hands, too.
+	_, err := ctx.Range(0, 3, 1).MapPartitions(func(in iter.Seq[int64]) iter.Seq[int64] {
+		return func(yield func(int64) bool) {
+			for i := range in {
+				panic(i)
+			}
+		}
+	}).Filter(func(int64) bool { return true }).Count()
+	if err == nil || !regexp.MustCompile(`partition \d failed: mapPartitions at native_pipeline_test.go:\d+: panic: 0\b`).MatchString(err.Error()) {
+		t.Errorf("an iterator that panics: %v", err)
 	}
 	counted, _ := rdd.Count()
 	summed, _ := quern.Sum(rdd)

@@ -174,12 +174,13 @@ func panicText(p any) string {
 func oneLine(s string) string { return strings.ReplaceAll(strings.TrimSpace(s), "\n", " | ") }
 
 // culprit names the RDD whose closure is the innermost on the stack, which is
-// the task's own RDD or one that it is computed from without a shuffle.
+// the task's own RDD or one that it is computed from without a shuffle. What a
+// closure contains, such as an iterator that it has returned, is part of it.
 func (t *task) culprit() string {
 	if t.rdd == nil {
 		return "task"
 	}
-	byEntry := map[uintptr]*node{}
+	byEntry, byName := map[uintptr]*node{}, map[string]*node{}
 	var visit func(n *node)
 	seen := map[*node]bool{}
 	visit = func(n *node) {
@@ -190,6 +191,9 @@ func (t *task) culprit() string {
 		for _, e := range n.entries {
 			if byEntry[e] == nil {
 				byEntry[e] = n
+			}
+			if f := runtime.FuncForPC(e); f != nil && byName[f.Name()] == nil {
+				byName[f.Name()] = n
 			}
 		}
 		for _, p := range n.parents {
@@ -204,10 +208,31 @@ func (t *task) culprit() string {
 		if n := byEntry[f.Entry]; n != nil && f.Entry != 0 {
 			return n.name + " at " + n.site
 		}
+		for inner := f.Function; ; {
+			outer, ok := enclosing(inner)
+			if !ok {
+				break
+			}
+			if n := byName[outer]; n != nil {
+				return n.name + " at " + n.site
+			}
+			inner = outer
+		}
 		if !more {
 			return t.name + " at " + t.site
 		}
 	}
+}
+
+// enclosing is the name of the function in which a function literal or the body of
+// a range over a function stands: "p.f" of "p.f.func1", "p.f.1" or "p.f-range1".
+func enclosing(function string) (outer string, ok bool) {
+	i := strings.LastIndexAny(function, ".-")
+	if i < 0 {
+		return "", false
+	}
+	number := strings.TrimPrefix(strings.TrimPrefix(function[i+1:], "func"), "range")
+	return function[:i], number != "" && strings.Trim(number, "0123456789") == ""
 }
 
 // trimStack keeps what a user can use of a stack: the frames of the closures,
