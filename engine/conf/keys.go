@@ -78,7 +78,8 @@ Whether shuffle data is compressed, in files and on the network.`)
 How shuffle data is compressed: s2 is the faster one, zstd makes less of it.`)
 
 	LocalDir = folderKey("quern.local.dir", "the system's folder for temporary files", `
-Where shuffle files and spilled data go, in a folder of the application's own that is removed at its end.`).
+Where shuffle files and spilled data go, in a folder of the application's own that is removed at its end.
+Of one that was killed it is removed by the next that starts.`).
 		decided(os.TempDir).atLaunch()
 )
 

@@ -22,7 +22,7 @@ const sums = "[(0,71071) (1,71214) (2,71357) (3,71500) (4,71643) (5,71786) (6,70
 // mapFiles are the data files of a map partition, any if it is negative.
 func mapFiles(t *testing.T, a *app, partition int) []string {
 	t.Helper()
-	all, err := filepath.Glob(filepath.Join(a.local, "quern-*", "shuffle_*.data"))
+	all, err := filepath.Glob(filepath.Join(a.local, "quern-app-*", "shuffle_*.data"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"slices"
 
 	"github.com/quern-project/quern/engine/conf"
@@ -37,7 +36,7 @@ type session struct {
 	bus      *event.Bus
 	loop     *loop
 	executor *exec.Executor
-	localDir string
+	localDir *localDir
 
 	images  images
 	newest  *image.Image // the last capture, which makes the next one cheap
@@ -66,9 +65,9 @@ func (s *session) OpenContext(d abi.ContextDesc) error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp(conf.LocalDir.Get(c), "quern-*")
+	dir, err := newLocalDir(conf.LocalDir.Get(c))
 	if err != nil {
-		return fmt.Errorf("making a folder for shuffle files (quern.local.dir): %w", err)
+		return err
 	}
 	s.conf, s.localDir = c, dir
 	s.bus = event.NewBus(event.DefaultCapacity, withJournal(s.options.Listeners, s.log, conf.MaxTaskFailures(c))...)
@@ -91,7 +90,7 @@ func (s *session) OpenContext(d abi.ContextDesc) error {
 		Driver:      link,
 		TaskMemory:  int64(conf.TaskMemory.Get(c)),
 		MaxResult:   int64(conf.DriverMaxResultSize.Get(c)),
-		LocalDir:    dir,
+		LocalDir:    dir.path,
 		Compression: compression(c),
 		Faults: exec.Faults{
 			Rate:        conf.TestFailTasks.Get(c),
@@ -131,7 +130,7 @@ func (s *session) close() error {
 		s.newest.Release()
 	}
 	s.images.close()
-	errs = append(errs, s.bus.Close(context.Background()), os.RemoveAll(s.localDir))
+	errs = append(errs, s.bus.Close(context.Background()), s.localDir.remove())
 	return errors.Join(errs...)
 }
 

@@ -1,0 +1,138 @@
+package driver
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+)
+
+func names(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// A process that is killed leaves its folder, and the next one removes it, but
+// not the folder of one that lives, nor anybody else's.
+func TestFoldersOfKilledApplicationsAreRemoved(t *testing.T) {
+	if dir := os.Getenv("QUERN_TEST_LOCAL_DIR"); dir != "" {
+		d, err := newLocalDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println(filepath.Base(d.path))
+		bufio.NewReader(os.Stdin).ReadString('\n')
+		return
+	}
+	dir := t.TempDir()
+	start := func() (*exec.Cmd, string) {
+		c := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
+		c.Env = append(os.Environ(), "QUERN_TEST_LOCAL_DIR="+dir)
+		stdin, err := c.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		stdout, err := c.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			stdin.Close()
+			c.Process.Kill()
+			c.Wait()
+		})
+		var name string
+		if _, err := fmt.Fscan(stdout, &name); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name, "shuffle_0_0_0.data"), []byte("x"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return c, name
+	}
+	_, alive := start()
+	killed, dead := start()
+	killed.Process.Kill()
+	killed.Wait()
+
+	elsewhere := t.TempDir()
+	if err := os.WriteFile(filepath.Join(elsewhere, "mine"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(elsewhere, filepath.Join(dir, localPrefix+"link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"quern-2024", "quern-application", "other"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := newLocalDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-d.swept
+	want := []string{alive, filepath.Base(d.path), localPrefix + "link", "quern-2024", "quern-application", "other"}
+	slices.Sort(want)
+	if got := names(t, dir); !slices.Equal(got, want) {
+		t.Errorf("%q are there, want %q, without %s", got, want, dead)
+	}
+	if got := names(t, elsewhere); len(got) != 1 {
+		t.Errorf("behind a link there is %q", got)
+	}
+	if got := names(t, filepath.Join(dir, alive)); len(got) != 1 {
+		t.Errorf("the folder of one that lives has %q", got)
+	}
+	if err := d.remove(); err != nil {
+		t.Error(err)
+	}
+	if slices.Contains(names(t, dir), filepath.Base(d.path)) {
+		t.Error("the folder is still there when it was removed")
+	}
+}
+
+// Many that start and end at once do not remove each other's folders.
+func TestFoldersOfApplicationsThatStartTogether(t *testing.T) {
+	dir := t.TempDir()
+	var running sync.WaitGroup
+	for range 8 {
+		running.Go(func() {
+			for range 30 {
+				d, err := newLocalDir(dir)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				file := filepath.Join(d.path, "x")
+				if err := os.WriteFile(file, nil, 0o666); err != nil {
+					t.Error(err)
+				}
+				<-d.swept
+				if _, err := os.Stat(file); err != nil {
+					t.Error(err)
+				}
+				if err := d.remove(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	running.Wait()
+	if left := names(t, dir); len(left) > 0 {
+		t.Errorf("%q are left", left)
+	}
+}
