@@ -2,6 +2,7 @@ package driver
 
 import (
 	"errors"
+	"log/slog"
 	"sync"
 
 	"github.com/quern-project/quern/engine/dag"
@@ -23,6 +24,7 @@ type loopConfig struct {
 	maxAttempts   int
 	maxResultSize int64 // bytes; 0: no limit
 	bus           *event.Bus
+	log           *slog.Logger
 	images        *images
 }
 
@@ -170,6 +172,9 @@ func (l *loop) tell(r *sched.Ready) {
 				Stage: end.Stage, Task: end.Task, Partition: end.Partition, Attempt: end.Attempt, Executor: end.Executor,
 				State: end.State, Failure: end.Failure, Metrics: end.Metrics,
 			})
+		}
+		if f := end.Failure; f != nil && f.Kind == msg.FailFetch { // which is mended, so nothing else tells of it
+			l.cfg.log.Warn("shuffle data is lost", "stage", end.Stage, "partition", end.Partition, "cause", f.Message)
 		}
 		l.dag.TaskEnded(end)
 	}

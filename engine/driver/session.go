@@ -77,6 +77,7 @@ func (s *session) OpenContext(d abi.ContextDesc) error {
 		maxAttempts:   conf.StageMaxConsecutiveAttempts.Get(c),
 		maxResultSize: int64(conf.DriverMaxResultSize.Get(c)),
 		bus:           s.bus,
+		log:           s.log,
 		images:        &s.images,
 	})
 	link := &local{loop: s.loop, images: &s.images, encode: conf.TestEncodeMessages.Get(c)}
