@@ -75,7 +75,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 
 	program, err := host.Load(ctx, o.Wasm)
 	if err != nil {
-		return 0, &LoadError{Cause: err}
+		return 0, loadError(err)
 	}
 	s := newSession(o, program)
 	exitCode, err = program.Start(ctx, sandbox.DriverConfig{

@@ -9,6 +9,28 @@ import (
 	"github.com/quern-project/quern/wasmhost/sandbox"
 )
 
+// loadError tells the faults of a module from those of this machine.
+func loadError(err error) error {
+	var (
+		module *sandbox.ModuleError
+		limit  *sandbox.CompileLimitError
+		full   *sandbox.DiskFullError
+	)
+	switch {
+	case errors.As(err, &module):
+		return &LoadError{Cause: err}
+	case errors.As(err, &limit):
+		setting := "quern.compile.cpu"
+		if limit.Memory > 0 {
+			setting = "quern.compile.memory"
+		}
+		return &LoadError{Cause: fmt.Errorf("%w; if it is neither, raise --conf %s", err, setting)}
+	case errors.As(err, &full):
+		return fmt.Errorf("%w: free space on it, or point quern.cache.dir to another one", err)
+	}
+	return err
+}
+
 // driverError says what a fault of the driver module means to its author.
 func driverError(err error) error {
 	var (

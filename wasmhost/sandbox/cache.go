@@ -185,11 +185,16 @@ func (h *Host) loadEntry(ctx context.Context, wasm []byte) (*Program, error) {
 
 // makeEntry compiles a program in a new folder, loads it, and publishes the folder
 // in one step.
-func (h *Host) makeEntry(ctx context.Context, key string, wasm []byte) (*Program, error) {
-	parent := ""
+func (h *Host) makeEntry(ctx context.Context, key string, wasm []byte) (_ *Program, err error) {
+	parent := os.TempDir()
 	if h.cache != nil {
 		parent = h.cache.dir
 	}
+	defer func() {
+		if diskIsFull(err) {
+			err = &DiskFullError{Dir: parent}
+		}
+	}()
 	temp, err := os.MkdirTemp(parent, tempPrefix+"*")
 	if err != nil {
 		return nil, fmt.Errorf("compile the program: %w", err)

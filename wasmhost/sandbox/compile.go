@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -43,6 +45,19 @@ func (e *CompileLimitError) Error() string {
 	return "compiling the module took more than " + what + ": it is too large, or made to be expensive"
 }
 
+// DiskFullError says that there is no room for a compiled program.
+type DiskFullError struct {
+	Dir string // where it was to be kept; a folder for temporary files if there is no cache
+}
+
+func (e *DiskFullError) Error() string {
+	return "the disk is full on which compiled programs are kept, in " + e.Dir
+}
+
+func diskIsFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
 // compile is the one place where machine code is made. workers is how many
 // functions are compiled at a time; more take more memory.
 func compile(ctx context.Context, r wazero.Runtime, wasm []byte, workers int) (_ wazero.CompiledModule, err error) {
@@ -57,6 +72,9 @@ func compile(ctx context.Context, r wazero.Runtime, wasm []byte, workers int) (_
 	c, err := r.CompileModule(experimental.WithCompilationWorkers(ctx, workers), wasm)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
+	}
+	if _, ok := errors.AsType[*fs.PathError](err); ok { // wazero writes the code to its cache
+		return nil, err
 	}
 	if err != nil {
 		return nil, &ModuleError{fmt.Errorf("the module is not valid: %w", err)}
@@ -152,6 +170,7 @@ type compileReply struct {
 	Done   bool
 	Module bool // the module's fault
 	CPU    bool // the limit of processor time was reached
+	Full   bool // the disk is
 	Text   string
 }
 
@@ -161,7 +180,7 @@ func CompileChild(stdin io.Reader, stdout io.Writer) int {
 	reply := compileReply{Done: true}
 	if err := compileChild(stdin, func() { answer(stdout, compileReply{CPU: true}) }); err != nil {
 		var m *ModuleError
-		reply = compileReply{Module: errors.As(err, &m), Text: err.Error()}
+		reply = compileReply{Module: errors.As(err, &m), Full: diskIsFull(err), Text: err.Error()}
 	}
 	if err := answer(stdout, reply); err != nil {
 		return 1
@@ -229,6 +248,8 @@ func (h *Host) compileInChild(ctx context.Context, req compileRequest, wasm []by
 		return nil
 	case decoded && reply.CPU, used != nil && used.UserTime()+used.SystemTime() >= req.CPU:
 		return &CompileLimitError{CPU: req.CPU}
+	case decoded && reply.Full:
+		return syscall.ENOSPC
 	case decoded && reply.Module:
 		return &ModuleError{errors.New(reply.Text)}
 	case decoded && reply.Text != "":
