@@ -22,6 +22,7 @@ func (d *decoder) control(b []byte, i int) (int, *FormatError) {
 	case opEnd:
 		d.cost--
 		d.frames = d.frames[:len(d.frames)-1]
+		d.dispatch.leave(len(d.frames))
 		d.effort.close(top)
 		if top.op == opLoop {
 			d.closeLoop(top.edit, i, d.cost-top.cost)
@@ -65,6 +66,7 @@ func (d *decoder) control(b []byte, i int) (int, *FormatError) {
 			d.straight = false
 		}
 		d.effort.open(&f)
+		d.dispatch.enter(&f, at, next, len(d.frames))
 		d.frames = append(d.frames, f)
 		return next, nil
 	}
@@ -97,11 +99,12 @@ func (d *decoder) label(b []byte, i int) int {
 		return -1
 	}
 	top := len(d.frames) - 1
-	target := &d.frames[top-int(l)]
+	to := d.dispatch.target(i-1, top-int(l))
+	target := &d.frames[to]
 	d.effort.branch(target)
 	d.effort.pass(target.arity)
-	if left := d.frames[top].added - target.added; left > 0 {
-		d.edit(edit{at: uint32(i), kind: editLabel, n: l + uint32(left)})
+	if n := uint32(top - to + d.frames[top].added - target.added); n != l {
+		d.edit(edit{at: uint32(i), kind: editLabel, n: n})
 		d.effort.add(costEdit)
 	}
 	return next

@@ -28,6 +28,7 @@ type decoder struct {
 	straight bool  // whether all instructions so far are run by every call
 	lead     int   // the first loop, an index in edits, when it is reached straight from the entry, or -1
 	constant int64 // what the last instruction puts on the stack if it is an i32.const, or negative
+	dispatch dispatch
 }
 
 func (m *parsed) readBodies(r *reader) {
@@ -83,6 +84,7 @@ func (d *decoder) readBody() *FormatError {
 		return err
 	}
 	d.code, d.cost, d.calls, d.straight, d.lead, d.constant = i, 0, 0, true, -1, -1
+	d.dispatch = dispatch{loop: noLoop, targets: d.dispatch.targets}
 	entry := d.edit(edit{at: uint32(i), kind: editCharge})
 	d.frames = append(d.frames[:0], frame{op: opBlock, arity: len(d.types[d.funcs[d.index]].Results), join: unreachedJoin})
 	d.effort.begin(d.locals)
@@ -134,11 +136,13 @@ func (d *decoder) readBody() *FormatError {
 			if int64(n) > int64(d.limits.Targets) {
 				return d.fault(at, "a br_table of %d targets, the limit is %d", n, d.limits.Targets)
 			}
+			first := i
 			for k := uint32(0); k <= n; k++ {
 				if i = d.label(b, i); i < 0 {
 					return d.fault(at, "a branch to a block that is not there")
 				}
 			}
+			d.dispatch.table(b, at, first, n, len(d.frames)-1)
 			d.straight = false
 			d.effort.add(int(n) * costEntry)
 			d.effort.leave()
@@ -173,8 +177,12 @@ func (d *decoder) readBody() *FormatError {
 			}
 			if op == opLocalGet {
 				d.effort.use(l)
+				d.dispatch.get(l, at, i)
 			} else {
 				d.effort.set(l)
+				if constant >= 0 {
+					d.dispatch.set(l, uint32(constant), i)
+				}
 			}
 
 		case immGlobal:

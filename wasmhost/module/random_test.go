@@ -253,7 +253,7 @@ func (g *generator) address() {
 }
 
 func (g *generator) statement() {
-	switch g.pick(15) {
+	switch g.pick(16) {
 	case 0, 1:
 		t := g.anyType()
 		if l, ok := g.local(t); ok {
@@ -302,6 +302,8 @@ func (g *generator) statement() {
 		g.value(t, 3)
 		g.emit(opDrop)
 	case 14:
+		g.dispatch()
+	case 15:
 		if g.loops < 2 {
 			g.call()
 		}
