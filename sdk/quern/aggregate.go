@@ -97,14 +97,14 @@ func combineRecords[K comparable, V, C any](read *keyed[K, V], p int, create fun
 // writeCombined is the map side. Its loop is one function, because a call costs
 // a sandbox more than most of what is done here.
 func writeCombined[K comparable, V, C any](in iter.Seq[Pair[K, V]], w *shuffleWriter, by combiner[V, C], k *keyCodec, c *codec) {
-	m := &mapSide[K, V, C]{w: w, by: by, key: k, codec: c, table: newTable(), keySlot: new(K), slot: new(C)}
+	m := &mapSide[K, V, C]{w: w, by: by, key: k, raw: k.raw, codec: c, table: newTable(), keySlot: new(K), slot: new(C)}
 	in(func(v Pair[K, V]) bool {
 		if m.useless {
 			m.pass(v)
 			return true
 		}
 		var i int
-		if m.key.raw {
+		if m.raw {
 			s := *(*string)(unsafe.Pointer(&v.Key))
 			i = m.table.findAt(unsafe.Pointer(unsafe.StringData(s)), uint32(len(s)))
 		} else {
@@ -137,6 +137,7 @@ type mapSide[K comparable, V, C any] struct {
 	key   *keyCodec
 	codec *codec
 
+	raw      bool // the key's, at hand
 	table    *table
 	combined []C  // by number in the table
 	taken    int  // pairs since the last flush

@@ -25,73 +25,59 @@ func knownFlatMap[T, R, F any](f F) func(v T, yield func(R) bool) bool {
 const bigEndian = runtime.GOARCH == "s390x" || runtime.GOARCH == "ppc64" || runtime.GOARCH == "mips" || runtime.GOARCH == "mips64"
 
 // yieldFields yields what strings.Fields returns, and answers false when yield
-// has. It looks at eight bytes a step: steps are what costs in a sandbox.
+// has. It looks at eight bytes a step, and all is in one function: steps and calls
+// are what costs in a sandbox.
 func yieldFields(s string, yield func(string) bool) bool {
-	for i := 0; ; {
-		// To the next word.
-		for i < len(s) && (s[i] == ' ' || s[i] == '\t') {
-			i++
-		}
-		if i >= len(s) {
-			return true
-		}
-		if c := s[i]; c < ' ' || c >= utf8.RuneSelf {
-			if space, size := spaceAt(s[i:]); space {
-				i += size
-				continue
-			}
-		}
-		// To its end.
-		start := i
-		for {
-			n := plainBytes(s, i)
-			i += n
-			if n == 8 {
-				continue
-			}
-			if i >= len(s) || s[i] == ' ' {
-				break
-			}
-			space, size := spaceAt(s[i:])
-			if space {
-				break
-			}
-			i += size
-		}
-		if !yield(s[start:i]) {
-			return false
-		}
-	}
-}
-
-// plainBytes is the number of bytes of s from i on that are neither below "!" nor
-// above ASCII, at most 8.
-func plainBytes(s string, i int) int {
 	const ones = 0x0101010101010101
-	p := unsafe.Pointer(unsafe.StringData(s))
-	var x uint64
-	switch rest := len(s) - i; {
-	case rest >= 8:
-		x = *(*uint64)(unsafe.Add(p, i))
-	case len(s) >= 8: // zeros behind the end, which are not plain
-		x = *(*uint64)(unsafe.Add(p, len(s)-8)) >> (64 - 8*uint(rest))
-	default:
-		for j := len(s) - 1; j >= i; j-- {
-			x = x<<8 | uint64(s[j])
+	text := unsafe.Pointer(unsafe.StringData(s))
+	start := 0 // behind the last space, or inside of it: of the next word
+	for i := 0; i < len(s); i += 8 {
+		var x uint64
+		left := uint(len(s) - i)
+		switch {
+		case left >= 8:
+			x = *(*uint64)(unsafe.Add(text, i))
+		case len(s) >= 8:
+			x = *(*uint64)(unsafe.Add(text, len(s)-8)) >> (64 - 8*left)
+		default:
+			for j := len(s) - 1; j >= 0; j-- {
+				x = x<<8 | uint64(s[j])
+			}
+		}
+		// The high bit of each byte below "!" or above ASCII. Others end no word.
+		odd := (^(x&(0x7f*ones) + 0x5f*ones) | x) & (0x80 * ones)
+		if left < 8 {
+			odd &= 1<<(8*left) - 1
+		}
+		for ; odd != 0; odd &= odd - 1 {
+			at := i + bits.TrailingZeros64(odd)/8
+			size := 1
+			if c := s[at]; c != ' ' && c-'\t' > '\r'-'\t' {
+				if c < utf8.RuneSelf || at < start {
+					continue
+				}
+				var space bool
+				if space, size = spaceAt(s[at:]); !space {
+					continue
+				}
+			}
+			if start < at && !yield(s[start:at]) {
+				return false
+			}
+			start = at + size
 		}
 	}
-	odd := (^(x&(0x7f*ones) + 0x5f*ones) | x) & (0x80 * ones)
-	return bits.TrailingZeros64(odd) / 8
+	return start >= len(s) || yield(s[start:])
 }
 
-// spaceAt says whether s begins with a space, and how long its first rune is.
+// spaceAt says whether s, which begins with a byte above ASCII, begins with a
+// space, and how long it is. No byte in the middle of a rune looks like the first
+// one of a space, so each may be tried.
 func spaceAt(s string) (bool, int) {
-	switch c := s[0]; {
-	case c == ' ' || '\t' <= c && c <= '\r':
-		return true, 1
-	case c < utf8.RuneSelf:
-		return false, 1
+	switch s[0] {
+	case 0xc2, 0xe1, 0xe2, 0xe3: // first bytes of all spaces above ASCII
+		r, size := utf8.DecodeRuneInString(s)
+		return unicode.IsSpace(r), size
 	}
-	r, size := utf8.DecodeRuneInString(s)
-	return unicode.IsSpace(r), size
+	return false, 1
 }

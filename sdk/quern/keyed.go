@@ -157,7 +157,11 @@ func (r *records[K, V]) value() V {
 
 // key is the present pair's.
 func (r *records[K, V]) key() K {
-	if r.in != nil {
+	switch {
+	case r.in == nil:
+	case r.keys.raw:
+		*(*string)(unsafe.Pointer(r.keySlot)) = unsafe.String(unsafe.SliceData(r.bytes), len(r.bytes))
+	default:
 		var zero K
 		*r.keySlot = zero
 		r.d.key(r.keys, r.bytes, unsafe.Pointer(r.keySlot))

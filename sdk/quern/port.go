@@ -63,7 +63,13 @@ func (c *cursor) next() bool {
 		c.key, c.value = nil, nil
 		return false
 	}
-	klen, vlen := c.uvarint(), c.uvarint()
+	var klen, vlen uint64
+	if b := c.buf[c.pos:]; len(b) >= 2 && b[0]|b[1] < 0x80 {
+		klen, vlen = uint64(b[0]), uint64(b[1])
+		c.pos += 2
+	} else {
+		klen, vlen = c.uvarint(), c.uvarint()
+	}
 	if rest := uint64(len(c.buf) - c.pos); klen > rest || vlen > rest-klen {
 		c.corrupt()
 	}
@@ -79,7 +85,11 @@ func (c *cursor) line() bool {
 	if c.pos >= len(c.buf) && !c.fill() {
 		return false
 	}
-	n := c.uvarint()
+	n := uint64(c.buf[c.pos])
+	if c.pos++; n >= 0x80 {
+		c.pos--
+		n = c.uvarint()
+	}
 	if n > uint64(len(c.buf)-c.pos) {
 		c.corrupt()
 	}
@@ -89,13 +99,8 @@ func (c *cursor) line() bool {
 	return true
 }
 
+// uvarint reads a length. Short ones, which most are, are read without a call.
 func (c *cursor) uvarint() uint64 {
-	if c.pos < len(c.buf) {
-		if b := c.buf[c.pos]; b < 0x80 {
-			c.pos++
-			return uint64(b)
-		}
-	}
 	v, n := uvarint(c.buf[c.pos:])
 	if n <= 0 {
 		c.corrupt()

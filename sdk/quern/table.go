@@ -7,13 +7,13 @@ import "unsafe"
 // nor keys are of interest to the collector, a key of up to eight bytes is
 // compared as one word, and the memory is used again after each flush.
 type table struct {
-	slots   []uint32 // number of an entry, plus 1; 0 is free
+	slots   []uint16 // number of an entry, plus 1; 0 is free
 	entries []tableEntry
 	keys    []byte // all keys, one after the other
 }
 
 type tableEntry struct {
-	word   uint64 // see keyWord
+	word   uint64 // see findAt
 	off, n uint32 // of the key in keys
 }
 
@@ -21,11 +21,11 @@ const (
 	firstSlots = 1 << 8
 	// A table is full, and is flushed, when it has so many keys or bytes of keys.
 	// More combine better, but leave the processor's cache and the task's limit.
-	tableKeys  = 1 << 16
+	tableKeys  = 1<<16 - 1
 	tableBytes = 4 << 20
 )
 
-func newTable() *table { return &table{slots: make([]uint32, firstSlots)} }
+func newTable() *table { return &table{slots: make([]uint16, firstSlots)} }
 
 // full says whether to flush before more keys come.
 func (t *table) full() bool { return len(t.entries) >= tableKeys || len(t.keys) >= tableBytes }
@@ -41,13 +41,19 @@ func (t *table) find(key []byte) int {
 	return t.findAt(unsafe.Pointer(unsafe.SliceData(key)), uint32(len(key)))
 }
 
-// findAt is find for n bytes at p.
+// findAt is find for n bytes at p. It makes a key one word, for this table alone;
+// nothing that leaves the task depends on it. Of a key of up to eight bytes it is
+// the bytes themselves, some of them twice, so that keys of one length are equal
+// if their words are.
 func (t *table) findAt(p unsafe.Pointer, n uint32) int {
 	var word uint64
-	if n-4 <= 4 {
+	switch {
+	case n-4 <= 4:
 		word = uint64(*(*uint32)(p))<<32 | uint64(*(*uint32)(unsafe.Add(p, n-4)))
-	} else {
-		word = keyWord(p, n)
+	case n-1 < 3:
+		word = uint64(*(*byte)(p))<<16 | uint64(*(*byte)(unsafe.Add(p, n/2)))<<8 | uint64(*(*byte)(unsafe.Add(p, n-1)))
+	case n > 8:
+		word = longWord(p, n)
 	}
 	slots := t.slots
 	i := slotOf(word, n)
@@ -76,7 +82,7 @@ func (t *table) insert(key []byte, word uint64, i int) int {
 	t.entries = append(t.entries, tableEntry{word, uint32(len(t.keys)), uint32(len(key))})
 	t.keys = append(t.keys, key...)
 	number := len(t.entries)
-	t.slots[i] = uint32(number)
+	t.slots[i] = uint16(number)
 	if 4*number > 3*len(t.slots) {
 		t.grow()
 	}
@@ -84,14 +90,14 @@ func (t *table) insert(key []byte, word uint64, i int) int {
 }
 
 func (t *table) grow() {
-	t.slots = make([]uint32, 2*len(t.slots))
+	t.slots = make([]uint16, 2*len(t.slots))
 	mask := len(t.slots) - 1
 	for number := range t.entries {
 		i := slotOf(t.entries[number].word, t.entries[number].n) & mask
 		for t.slots[i] != 0 {
 			i = (i + 1) & mask
 		}
-		t.slots[i] = uint32(number + 1)
+		t.slots[i] = uint16(number + 1)
 	}
 }
 
@@ -110,27 +116,16 @@ func slotOf(word uint64, n uint32) int {
 	return int(h >> 32)
 }
 
-// keyWord makes a key one word, for this table alone; nothing that leaves the
-// task depends on it. Of a key of up to eight bytes it is the bytes themselves,
-// some of them twice, so that keys of one length are equal if their words are.
-// Of a longer one it is a hash, made with one multiplication of 64 bits a step,
-// which is what a sandbox has. find has the most frequent case itself.
-func keyWord(p unsafe.Pointer, n uint32) uint64 {
-	switch {
-	case n > 8:
-		h := uint64(0)
-		last := *(*uint64)(unsafe.Add(p, n-8))
-		for ; n > 8; n -= 8 {
-			h = (h ^ *(*uint64)(p)) * hashFactor
-			h ^= h >> 32
-			p = unsafe.Add(p, 8)
-		}
-		h = (h ^ last) * hashFactor
-		return h ^ h>>32
-	case n >= 4:
-		return uint64(*(*uint32)(p))<<32 | uint64(*(*uint32)(unsafe.Add(p, n-4)))
-	case n > 0:
-		return uint64(*(*byte)(p))<<16 | uint64(*(*byte)(unsafe.Add(p, n/2)))<<8 | uint64(*(*byte)(unsafe.Add(p, n-1)))
+// longWord is the word of a key of more than eight bytes: a hash, made with one
+// multiplication of 64 bits a step, which is what a sandbox has.
+func longWord(p unsafe.Pointer, n uint32) uint64 {
+	h := uint64(0)
+	last := *(*uint64)(unsafe.Add(p, n-8))
+	for ; n > 8; n -= 8 {
+		h = (h ^ *(*uint64)(p)) * hashFactor
+		h ^= h >> 32
+		p = unsafe.Add(p, 8)
 	}
-	return 0
+	h = (h ^ last) * hashFactor
+	return h ^ h>>32
 }
