@@ -8,6 +8,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/quern-project/quern/sdk/abi"
 	"github.com/quern-project/quern/wasmhost/module"
 )
 
@@ -55,7 +56,7 @@ func (h *Host) newProgram(
 			_ = p.close(ctx)
 		}
 	}()
-	if _, err := wasiBuilder(p.runtime).Instantiate(ctx); err != nil {
+	if _, err := wasiBuilder(p.runtime, h.prepare.Imports[abi.WASI]).Instantiate(ctx); err != nil {
 		return nil, fmt.Errorf("load the program: %w", err)
 	}
 	if err := h.instantiateQuern(ctx, p.runtime); err != nil {

@@ -19,32 +19,19 @@ import (
 	"github.com/quern-project/quern/wasmhost/module"
 )
 
-// WASI is wazero's, with nothing behind it: no files, no folders, no sockets. A
-// guest has its three standard streams, clocks, random numbers and its exit.
+// WASI has nothing behind it: no files, no folders, no sockets. A guest has its
+// three standard streams, clocks, random numbers and its exit. Part of the
+// functions are wazero's, the others in wasi_calls.go.
 
-// Error numbers of WASI.
-const (
-	wasiOK     = 0
-	wasiBadFD  = 8
-	wasiNotSup = 58
-)
-
-func wasiBuilder(r wazero.Runtime) wazero.HostModuleBuilder {
+// wasiBuilder makes the module. functions are those of wasiFunctions.
+func wasiBuilder(r wazero.Runtime, functions map[string]module.Signature) wazero.HostModuleBuilder {
 	b := r.NewHostModuleBuilder(abi.WASI)
 	wasi_snapshot_preview1.NewFunctionExporter().ExportFunctions(b)
-	// The table of open files belongs to the instance, which outlives a task. So
-	// that a task that closes its standard output does not close the next one's,
-	// that table never changes.
-	b.NewFunctionBuilder().WithGoFunction(api.GoFunc(func(_ context.Context, stack []uint64) {
-		if uint32(stack[0]) <= 2 {
-			stack[0] = wasiOK
-		} else {
-			stack[0] = wasiBadFD
+	for name, t := range functions {
+		if call := wasiCallOf(name); call != nil {
+			b.NewFunctionBuilder().WithGoFunction(call.goFunction(name), apiTypes(t.Params), apiTypes(t.Results)).Export(name)
 		}
-	}), []api.ValueType{api.ValueTypeI32}, []api.ValueType{api.ValueTypeI32}).Export("fd_close")
-	b.NewFunctionBuilder().WithGoFunction(api.GoFunc(func(_ context.Context, stack []uint64) {
-		stack[0] = wasiNotSup
-	}), []api.ValueType{api.ValueTypeI32, api.ValueTypeI32}, []api.ValueType{api.ValueTypeI32}).Export("fd_renumber")
+	}
 	return b
 }
 
@@ -53,7 +40,7 @@ func wasiBuilder(r wazero.Runtime) wazero.HostModuleBuilder {
 func wasiFunctions(ctx context.Context) (map[string]module.Signature, error) {
 	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter())
 	defer r.Close(ctx)
-	compiled, err := wasiBuilder(r).Compile(ctx)
+	compiled, err := wasiBuilder(r, nil).Compile(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list the functions of WASI: %w", err)
 	}
@@ -62,6 +49,13 @@ func wasiFunctions(ctx context.Context) (map[string]module.Signature, error) {
 		functions[name] = signature(def.ParamTypes(), def.ResultTypes())
 	}
 	return functions, nil
+}
+
+func apiTypes(all []module.ValueType) (types []api.ValueType) {
+	for _, t := range all {
+		types = append(types, api.ValueType(t))
+	}
+	return types
 }
 
 // system is what WASI answers to one instance. Its parts change from run to run.
@@ -78,13 +72,8 @@ func (s *system) config(args, environ []string) wazero.ModuleConfig {
 	s.random = rand.NewChaCha8([32]byte{})
 	s.end()
 	c := wazero.NewModuleConfig().WithName("").WithStartFunctions().WithArgs(args...).
-		WithStdin(stdin{s}).
-		WithStdout(stdout{s}).
-		WithStderr(stderr{s}).
-		WithRandSource(s.random).
 		WithWalltime(walltime, sys.ClockResolution(time.Microsecond)).
 		WithNanotime(s.nanotime, 1).
-		WithNanosleep(s.nanosleep).
 		WithOsyield(s.yield)
 	for _, kv := range environ {
 		k, v, _ := strings.Cut(kv, "=")
@@ -131,31 +120,14 @@ func (s *system) nanosleep(ns int64) {
 
 func (s *system) yield() { s.instance.checkKilled() }
 
-type stdout struct{ s *system }
-
-func (w stdout) Write(b []byte) (int, error) { return write(w.s.stdout, b) }
-
-type stderr struct{ s *system }
-
-func (w stderr) Write(b []byte) (int, error) { return write(w.s.stderr, b) }
-
-func write(w io.Writer, b []byte) (int, error) {
-	if w == nil {
-		return len(b), nil
-	}
-	return w.Write(b)
-}
-
-type stdin struct{ s *system }
-
-// Read reads in another goroutine, so that a guest that waits for input can be
-// killed. The goroutine then stays until the input comes; it does not touch the
-// guest's memory.
-func (r stdin) Read(b []byte) (int, error) {
-	if r.s.stdin == nil || len(b) == 0 {
+// read reads from standard input, in another goroutine, so that a guest that waits
+// for input can be killed. The goroutine then stays until the input comes; it does
+// not touch the guest's memory.
+func (s *system) read(b []byte) (int, error) {
+	if s.stdin == nil {
 		return 0, io.EOF
 	}
-	switch in := r.s.stdin.(type) {
+	switch in := s.stdin.(type) {
 	case *bytes.Reader, *strings.Reader, *bytes.Buffer:
 		return in.Read(b) // never waits
 	}
@@ -164,7 +136,7 @@ func (r stdin) Read(b []byte) (int, error) {
 		err  error
 	}
 	done := make(chan result, 1)
-	in, size := r.s.stdin, min(len(b), 64<<10)
+	in, size := s.stdin, len(b)
 	go func() {
 		buf := make([]byte, size)
 		n, err := in.Read(buf)
@@ -173,8 +145,8 @@ func (r stdin) Read(b []byte) (int, error) {
 	select {
 	case res := <-done:
 		return copy(b, res.data), res.err
-	case <-r.s.instance.done:
-		r.s.instance.kill()
+	case <-s.instance.done:
+		s.instance.kill()
 		panic("unreachable")
 	}
 }
