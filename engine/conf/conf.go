@@ -94,7 +94,8 @@ func New() *Conf {
 
 // With returns a configuration with the settings on top of c. The error is an
 // [Errors] that holds every problem of the settings: an [UnknownKeyError], a
-// [ValueError] or a [LaunchOnlyError] each.
+// [ValueError], a [LaunchOnlyError] or a [CappedError] each. What a job sets is
+// given last, when all that limits it is known.
 func (c *Conf) With(settings ...[]Setting) (*Conf, error) {
 	next := &Conf{values: maps.Clone(c.values)}
 	var problems Errors
@@ -113,6 +114,10 @@ func (c *Conf) With(settings ...[]Setting) (*Conf, error) {
 			}
 			if s.Source == FromJob && k.launchOnly {
 				problems = append(problems, &LaunchOnlyError{Setting: s})
+				continue
+			}
+			if limit := next.values[k.name]; s.Source == FromJob && k.exceeds != nil && k.exceeds(parsed, limit.parsed) {
+				problems = append(problems, &CappedError{Setting: s, Limit: limit.setting.Value})
 				continue
 			}
 			if s.Source >= next.values[k.name].setting.Source {

@@ -103,6 +103,40 @@ configuration: unknown key quern.task.max.faliures (from QUERN_TASK_MAX_FALIURES
 	}
 }
 
+func TestJobsCanOnlyLowerWhatIsCapped(t *testing.T) {
+	launch, err := New().With([]Setting{TaskMemory.Set("256m", FromFlag, "--task-memory")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ key, value, limit string }{
+		{"quern.task.memory", "256m", ""},
+		{"quern.task.memory", "64m", ""},
+		{"quern.task.memory", "257m", "256m"},
+		{"quern.executor.memory", "512m", ""},
+		{"quern.executor.memory", "1025m", "1g"},
+		{"quern.driver.maxResultSize", "1g", ""},
+		{"quern.driver.maxResultSize", "0", "1g"},
+	} {
+		_, err := launch.With(JobSettings(map[string]string{test.key: test.value}))
+		if test.limit == "" {
+			if err != nil {
+				t.Errorf("%s = %s: %v", test.key, test.value, err)
+			}
+			continue
+		}
+		if e, ok := errors.AsType[*CappedError](err); !ok || e.Limit != test.limit {
+			t.Errorf("%s = %s: %v, want a CappedError with the limit %s", test.key, test.value, err, test.limit)
+		}
+	}
+	unlimited, err := launch.With([]Setting{DriverMaxResultSize.Set("0", FromFlag, "--conf")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unlimited.With(JobSettings(map[string]string{"quern.driver.maxResultSize": "2g"})); err != nil {
+		t.Errorf("a limit where there was none: %v", err)
+	}
+}
+
 func TestUnknownKeysSuggestTheNearest(t *testing.T) {
 	for unknown, want := range map[string]string{
 		"spark.executor.memory":    "quern.executor.memory",

@@ -59,3 +59,14 @@ func (e *LaunchOnlyError) Error() string {
 	return fmt.Sprintf("configuration: %s cannot be set by the job; set it at launch, as in --conf %s=%s",
 		e.Setting.Key, e.Setting.Key, e.Setting.Value)
 }
+
+// CappedError is a job's request for more than whoever launches it allows.
+type CappedError struct {
+	Setting Setting
+	Limit   string // the value of the launch
+}
+
+func (e *CappedError) Error() string {
+	return fmt.Sprintf("configuration: %s = %q (from the job): the limit decided at launch is %s, a job can only lower it; "+
+		"allow more with --conf %s=%s", e.Setting.Key, e.Setting.Value, e.Limit, e.Setting.Key, e.Setting.Value)
+}

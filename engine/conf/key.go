@@ -20,7 +20,10 @@ type declaration struct {
 	initial     string
 	initialFunc func() string
 	launchOnly  bool
-	parse       func(string) (any, error)
+	// exceeds is set where a job may only lower what was decided at launch. It says
+	// whether a value is above another one.
+	exceeds func(v, limit any) bool
+	parse   func(string) (any, error)
 }
 
 func (d *declaration) defaultValue() string {
@@ -53,6 +56,17 @@ func (k Key[T]) Set(value string, source Source, origin string) Setting {
 // atLaunch makes the key one that a job cannot set for itself: it is decided
 // before the job runs, or it protects the machine from the job.
 func (k Key[T]) atLaunch() Key[T] { k.launchOnly = true; return k }
+
+// cappedAtLaunch makes the key one of which a job can ask for less than was
+// decided before it runs, but not for more: it protects the machine from the job.
+// 0 stands for no limit where the key allows it.
+func cappedAtLaunch(k Key[Bytes]) Key[Bytes] {
+	k.exceeds = func(v, limit any) bool {
+		// As unsigned numbers, 0 wraps around to the largest.
+		return uint64(v.(Bytes)-1) > uint64(limit.(Bytes)-1)
+	}
+	return k
+}
 
 // decided makes the default depend on the machine or the run.
 func (k Key[T]) decided(by func() string) Key[T] { k.initialFunc = by; return k }

@@ -37,17 +37,17 @@ var (
 The limit of the driver's linear memory. The driver that would grow beyond it fails with this limit's name. WebAssembly
 cannot address more than 4g.`).atLaunch()
 
-	DriverMaxResultSize = sizeKey("quern.driver.maxResultSize", "1g", 0, math.MaxInt64, `
+	DriverMaxResultSize = cappedAtLaunch(sizeKey("quern.driver.maxResultSize", "1g", 0, math.MaxInt64, `
 The most that the results of all tasks of one action may amount to. An action beyond it fails, so that a Collect of too
-much does not take the driver's memory. 0 is no limit.`)
+much does not take the driver's memory. 0 is no limit.`))
 
-	ExecutorMemory = sizeKey("quern.executor.memory", "1g", 16*MiB, math.MaxInt64, `
+	ExecutorMemory = cappedAtLaunch(sizeKey("quern.executor.memory", "1g", 16*MiB, math.MaxInt64, `
 The memory that all tasks of an executor share: their linear memories beyond the image, sort buffers, shuffle buffers.
-What can spill to disk does so when it is used up. Locally the process is the only executor.`)
+What can spill to disk does so when it is used up. Locally the process is the only executor.`))
 
-	TaskMemory = sizeKey("quern.task.memory", "512m", MiB, 4*GiB, `
+	TaskMemory = cappedAtLaunch(sizeKey("quern.task.memory", "512m", MiB, 4*GiB, `
 The limit of one task's linear memory. A task that would grow beyond it fails with this limit's name. A task gets no
-more than the executor's memory allows either.`)
+more than the executor's memory allows either.`))
 
 	TaskStackSize = sizeKey("quern.task.stackSize", "16m", 64*KiB, 256*MiB, `
 The limit of the call stack that sandboxed code may use outside its linear memory. Recursion beyond it fails the task.`).atLaunch()

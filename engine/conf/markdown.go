@@ -32,6 +32,7 @@ in capitals: ` + "`quern.task.maxFailures` is `QUERN_TASK_MAX_FAILURES`" + `. An
 **Durations** are whole numbers with a unit (` + "`us`, `ms`, `s`, `m`, `h`, `d`" + `).
 
 Keys marked *at launch* cannot be set by the job: they are decided before it runs, or protect the machine from it.
+Of keys marked *capped at launch* a job can ask for less than was decided before it runs, but not for more.
 `)
 	for _, s := range sections() {
 		fmt.Fprintf(&b, "\n## %s\n", s.title)
@@ -41,6 +42,9 @@ Keys marked *at launch* cannot be set by the job: they are decided before it run
 			fmt.Fprintf(&b, "Default: %s. Takes %s.", shownDefault(k), k.allowed)
 			if k.launchOnly {
 				b.WriteString(" Set *at launch*.")
+			}
+			if k.exceeds != nil {
+				b.WriteString(" *Capped at launch*.")
 			}
 			fmt.Fprintf(&b, " Environment: `%s`.\n\n%s\n", EnvironmentName(k.name), k.doc)
 		}
