@@ -186,6 +186,9 @@ func copyOut(dst []byte, s string) int64 {
 
 // decode reads the descriptor at the function's first two parameters.
 func decode[T any](c *sandbox.Call, stack []uint64, what string) (d T, err error) {
+	if n := uint32(stack[1]); n > abi.MaxDescriptor {
+		return d, fmt.Errorf("%w: the %s descriptor has %d bytes, the limit is %d", ErrBadArgument, what, n, abi.MaxDescriptor)
+	}
 	b, err := bytes(c, stack, 0)
 	if err != nil {
 		return d, err

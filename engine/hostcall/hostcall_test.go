@@ -194,6 +194,18 @@ func TestADescriptorThatDoesNotDecodeIsABadArgument(t *testing.T) {
 	}))
 }
 
+func TestHugeDescriptorsAreNotDecoded(t *testing.T) {
+	s := newStage(t)
+	s.must(s.driver(func(g *puppet.Guest) int64 {
+		s.answers(int64(abi.ErrBadArgument), g.Call(puppet.RDDDefine, g.Room(), abi.MaxDescriptor+1))
+		if text, want := g.LastError(), "bad argument: the RDD descriptor has 67108865 bytes, the limit is 67108864"; text != want {
+			t.Errorf("last_error is %q, want %q", text, want)
+		}
+		s.asked()
+		return 0
+	}))
+}
+
 func TestAnotherVersionOfTheABIIsRefused(t *testing.T) {
 	s := newStage(t)
 	s.must(s.driver(func(g *puppet.Guest) int64 {
@@ -285,8 +297,8 @@ func TestMemoryThatTheGuestDoesNotHaveIsABadArgument(t *testing.T) {
 			"context_open":                g.Call(puppet.ContextOpen, far, 1),
 			"conf_get of a key":           g.Call(puppet.ConfGet, end-1, 2, g.Room(), 1),
 			"conf_get into a buffer":      g.Call(puppet.ConfGet, g.Room(), 1, far, 1),
-			"rdd_define":                  g.Call(puppet.RDDDefine, g.Room(), ^uint32(0)),
-			"job_run":                     g.Call(puppet.JobRun, ^uint32(0), ^uint32(0)),
+			"rdd_define":                  g.Call(puppet.RDDDefine, end-1, 2),
+			"job_run":                     g.Call(puppet.JobRun, ^uint32(0), 1),
 			"job_next":                    g.Call(puppet.JobNext, 0, end, 1),
 			"log":                         g.Call(puppet.Log, 0, end-5, 6),
 			"last_error":                  g.Call(puppet.LastError, far, 1),

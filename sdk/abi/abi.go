@@ -118,6 +118,9 @@ const BatchSize = 64 << 10
 // MaxRecord is the largest length in bytes of one record.
 const MaxRecord = 1 << 30
 
+// MaxDescriptor is the largest length in bytes of one descriptor.
+const MaxDescriptor = 64 << 20
+
 // Words of task_info, each a u64 little-endian. Later versions append.
 const (
 	InfoJob = iota
