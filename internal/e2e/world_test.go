@@ -7,11 +7,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // world is what all tests share: a folder with the binary, the jobs, and quern's
@@ -40,44 +45,47 @@ func inWorld(tests func() int) int {
 }
 
 func (w world) make() error {
-	for _, folder := range []string{"jobs", "native", "local"} {
+	for _, folder := range []string{"jobs", "native", "guests", "local"} {
 		if err := os.Mkdir(filepath.Join(w.dir, folder), 0o777); err != nil {
 			return err
 		}
 	}
+	mains, err := filepath.Glob("testdata/*/main.go")
+	if err != nil {
+		return err
+	}
+	var guests []string
+	for _, main := range mains {
+		guests = append(guests, "./"+filepath.Dir(main))
+	}
+	toModules := []string{"GOOS=wasip1", "GOARCH=wasm"}
 	return errors.Join(
-		goBuild(w.quern(), "../../cmd/quern", "CGO_ENABLED=0"),
-		goBuild(filepath.Join(w.dir, "jobs")+"/", "../../jobs/...", "GOOS=wasip1", "GOARCH=wasm"),
-		goBuild(filepath.Join(w.dir, "native")+"/", "../../jobs/...", "CGO_ENABLED=0"),
+		goBuild(w.quern(), []string{"CGO_ENABLED=0"}, "../../cmd/quern"),
+		goBuild(w.job(""), toModules, "../../jobs/..."),
+		goBuild(w.guest(""), toModules, guests...),
+		goBuild(w.native(""), []string{"CGO_ENABLED=0"}, "../../jobs/..."),
 	)
 }
 
 func (w world) quern() string { return filepath.Join(w.dir, "quern") }
 
 // job is the module of a folder in jobs.
-func (w world) job(name string) string { return filepath.Join(w.dir, "jobs", name) }
+func (w world) job(name string) string { return w.dir + "/jobs/" + name }
 
 // native is the same program for this machine; it evaluates in its own process.
-func (w world) native(name string) string { return filepath.Join(w.dir, "native", name) }
+func (w world) native(name string) string { return w.dir + "/native/" + name }
+
+// guest is the module of a folder in testdata.
+func (w world) guest(name string) string { return w.dir + "/guests/" + name }
 
 // goBuild compiles packages into a file, or a folder if out ends with a slash.
-func goBuild(out, packages string, environ ...string) error {
-	c := exec.Command("go", "build", "-o", out, packages)
+func goBuild(out string, environ []string, packages ...string) error {
+	c := exec.Command("go", append([]string{"build", "-o", out}, packages...)...)
 	c.Env = append(os.Environ(), environ...)
 	if text, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build %s: %w\n%s", packages, err, text)
 	}
 	return nil
-}
-
-// guest compiles a main package to a module, and returns its file.
-func guest(t testing.TB, packageDir string) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), filepath.Base(packageDir)+".wasm")
-	if err := goBuild(file, packageDir, "GOOS=wasip1", "GOARCH=wasm"); err != nil {
-		t.Fatal(err)
-	}
-	return file
 }
 
 // result is what a process leaves behind.
@@ -105,6 +113,42 @@ func runIn(t testing.TB, dir, program string, args ...string) result {
 		t.Fatalf("running %s: %v\n%s", c, err, stderr)
 	}
 	return result{stdout.String(), stderr.String(), c.ProcessState.ExitCode()}
+}
+
+// runGuest runs a job of testdata in a folder, to its end, and sees to it that
+// nothing is left in quern.local.dir.
+func runGuest(t testing.TB, dir string, flags []string, job string, args ...string) result {
+	t.Helper()
+	local := t.TempDir()
+	line := slices.Concat([]string{"run", "--conf", "quern.local.dir=" + local}, flags, []string{theWorld.guest(job)}, args)
+	r := runIn(t, dir, theWorld.quern(), line...)
+	if left := namesIn(t, local); len(left) > 0 {
+		t.Errorf("%q leaves %q in quern.local.dir", args, left)
+	}
+	return r
+}
+
+// namesIn are the paths of all files and folders below a folder, in order.
+func namesIn(t testing.TB, dir string) (names []string) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, _ fs.DirEntry, err error) error {
+		if path != "." {
+			names = append(names, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// compare reports where what a run said differs from what it should say.
+func compare(t testing.TB, what, want, got string) {
+	t.Helper()
+	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
 }
 
 // command is a program in a folder that is killed with the test or when patience
