@@ -111,8 +111,8 @@ For tests: each message between driver and executor is encoded and decoded again
 		atLaunch()
 
 	TestFailTasks = fractionKey("quern.test.failTasks", "0", `
-For tests: the probability with which an attempt of a task fails on purpose when it is done, except the last attempt
-that the task has. Which attempts fail follows from quern.seed.`).atLaunch()
+For tests: the share of attempts of tasks that fail on purpose, at their start, at their first output or at their end,
+except the last attempt that the task has. Which attempts fail follows from quern.seed.`).atLaunch()
 )
 
 // sections is the table of all keys, in the order of the documentation.

@@ -63,7 +63,8 @@
 //   - Open files do not travel. Standard output of a task goes to its log.
 //
 // On the native platform tasks share the process, so the copying does not happen:
-// there a closure's changes to captured variables stay.
+// there a closure's changes to captured variables stay, and the top-level
+// functions of math/rand are Go's own, seeded anew in each process.
 //
 // # Elements
 //
