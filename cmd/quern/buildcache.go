@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,7 +22,7 @@ const builtModuleAge = 30 * 24 * time.Hour
 // The module stays in cacheDir under a name made of the folder's path. The go
 // command sees by its build ID whether it is up to date, so a second run
 // costs some 50 ms and no linking. With no cacheDir it is built anew.
-func buildCached(ctx context.Context, folder, cacheDir string, stderr io.Writer) ([]byte, error) {
+func buildCached(ctx context.Context, folder, cacheDir string, stderr io.Writer, log *slog.Logger) ([]byte, error) {
 	dir, err := filepath.Abs(folder)
 	if err != nil {
 		return nil, err
@@ -35,7 +36,7 @@ func buildCached(ctx context.Context, folder, cacheDir string, stderr io.Writer)
 			return nil, err
 		}
 		defer os.RemoveAll(temporary)
-		return buildAndRead(ctx, dir, folder, filepath.Join(temporary, "job.wasm"), stderr)
+		return buildAndRead(ctx, dir, folder, filepath.Join(temporary, "job.wasm"), stderr, log)
 	}
 
 	built := filepath.Join(cacheDir, "built")
@@ -50,7 +51,7 @@ func buildCached(ctx context.Context, folder, cacheDir string, stderr io.Writer)
 		return nil, fmt.Errorf("waiting for another build of %s: %w", folder, err)
 	}
 	defer unlock()
-	wasm, err := buildAndRead(ctx, dir, folder, target, stderr)
+	wasm, err := buildAndRead(ctx, dir, folder, target, stderr, log)
 	if err != nil {
 		return nil, err
 	}
@@ -62,9 +63,17 @@ func buildCached(ctx context.Context, folder, cacheDir string, stderr io.Writer)
 	return wasm, nil
 }
 
-func buildAndRead(ctx context.Context, dir, shown, target string, stderr io.Writer) ([]byte, error) {
+func buildAndRead(ctx context.Context, dir, shown, target string, stderr io.Writer, log *slog.Logger) ([]byte, error) {
+	start := time.Now()
+	before, _ := os.Stat(target) // nil if there is none
 	if err := goBuild(ctx, dir, shown, target, stderr); err != nil {
 		return nil, err
+	}
+	// The go command leaves a module alone that is up to date, and puts a new
+	// file in the place of another.
+	if after, err := os.Stat(target); err == nil {
+		cached := before != nil && os.SameFile(before, after)
+		log.Debug("job built", "folder", shown, "took", time.Since(start), "cached", cached)
 	}
 	return os.ReadFile(target)
 }

@@ -108,7 +108,7 @@ func TestFolderIsBuiltIntoTheCacheAndAgainWhenItChanges(t *testing.T) {
 	build := func() []byte {
 		t.Helper()
 		var stderr bytes.Buffer
-		wasm, err := buildCached(t.Context(), dir, cache, &stderr)
+		wasm, err := buildCached(t.Context(), dir, cache, &stderr, newLog(&stderr, false))
 		if err != nil {
 			t.Fatalf("%v: %s", err, stderr.String())
 		}
@@ -134,7 +134,7 @@ func TestFolderIsBuiltIntoTheCacheAndAgainWhenItChanges(t *testing.T) {
 	// Without a cache nothing stays.
 	t.Setenv("TMPDIR", t.TempDir())
 	var stderr bytes.Buffer
-	if _, err := buildCached(t.Context(), dir, "", &stderr); err != nil {
+	if _, err := buildCached(t.Context(), dir, "", &stderr, newLog(&stderr, false)); err != nil {
 		t.Fatalf("%v: %s", err, stderr.String())
 	}
 	if left, err := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "quern-*")); err != nil || len(left) > 0 {

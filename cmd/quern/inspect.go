@@ -39,7 +39,7 @@ job and 2 for anything else.`,
 }
 
 func inspect(ctx context.Context, c *console, job string, asJSON bool) error {
-	wasm, err := loadJob(ctx, job, conf.CacheDir.Get(conf.New()), c.err)
+	wasm, err := loadJob(ctx, job, conf.CacheDir.Get(conf.New()), c.err, newLog(c.err, false))
 	if err != nil {
 		return err
 	}

@@ -23,15 +23,24 @@ const (
 )
 
 // progress is a listener that shows a bar for each stage which runs for longer
-// than a moment. Being told of an event costs it no more than adding up; a
-// goroutine of its own draws.
+// than a moment, and before them a line that says what is being prepared. Being
+// told of an event costs it no more than adding up; a goroutine of its own draws.
 type progress struct {
 	terminal *terminal
 	quit     chan struct{}
 	done     chan struct{}
 
-	mu     sync.Mutex
-	stages map[msg.StageAttempt]*stageProgress
+	mu          sync.Mutex
+	stages      map[msg.StageAttempt]*stageProgress
+	preparation *preparation // nil once the job runs
+}
+
+// preparation is what is done before the job runs.
+type preparation struct {
+	since time.Time
+	over  bool
+	bar   *mpb.Bar               // nil until barDelay has passed; belongs to the drawing goroutine
+	shown atomic.Pointer[string] // such as "building ."; the bar's goroutine reads it
 }
 
 type stageProgress struct {
@@ -93,6 +102,23 @@ func (p *progress) On(e event.Event) {
 	}
 }
 
+// preparing shows what is being done before the job runs, such as "building .";
+// "" says that it runs.
+func (p *progress) preparing(what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case what == "":
+		if p.preparation != nil {
+			p.preparation.over = true
+		}
+		return
+	case p.preparation == nil:
+		p.preparation = &preparation{since: time.Now()}
+	}
+	p.preparation.shown.Store(&what)
+}
+
 // stageName says in a few words which part of the job a stage is.
 func stageName(e event.StageSubmitted) string {
 	name := fmt.Sprintf("stage %d %s", e.Stage.Stage, e.Name)
@@ -125,6 +151,7 @@ func (p *progress) drawUntilClosed() {
 				s.over = true
 			}
 			p.mu.Unlock()
+			p.preparing("")
 			p.draw(time.Now())
 			p.terminal.close()
 			return
@@ -136,6 +163,7 @@ func (p *progress) drawUntilClosed() {
 func (p *progress) draw(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.drawPreparation(now)
 	for id, s := range p.stages {
 		switch {
 		case s.over:
@@ -150,6 +178,25 @@ func (p *progress) draw(now time.Time) {
 			s.show()
 			s.bar.SetCurrent(int64(s.ok))
 		}
+	}
+}
+
+// drawPreparation draws "building . 3s", which is a bar without a bar.
+func (p *progress) drawPreparation(now time.Time) {
+	switch w := p.preparation; {
+	case w == nil:
+	case w.over:
+		if w.bar != nil {
+			w.bar.Abort(true)
+		}
+		p.preparation = nil
+	case w.bar == nil && now.Sub(w.since) >= barDelay:
+		w.bar = p.terminal.addBar(1, mpb.NopStyle(),
+			mpb.PrependDecorators(
+				decor.Any(func(decor.Statistics) string { return *w.shown.Load() }),
+				decor.Elapsed(decor.ET_STYLE_GO, decor.WC{C: decor.DextraSpace}),
+			),
+		)
 	}
 }
 

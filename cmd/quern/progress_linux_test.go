@@ -74,6 +74,39 @@ func TestBarShowsWhatIsDoneRunningAndFailed(t *testing.T) {
 	}
 }
 
+func TestPreparationsAreShownWhileTheyLast(t *testing.T) {
+	screen := openScreen(t, 60)
+	terminal := newTerminal(screen.slave)
+	p := startProgress(terminal)
+	p.preparing("building .")
+	screen.await(t, "building .")
+	fmt.Fprintln(terminal.writer(), "go: downloading something")
+	p.preparing("compiling .")
+	screen.await(t, "compiling .")
+	p.preparing("")
+	p.On(event.StageSubmitted{Stage: msg.StageAttempt{Stage: 7}, Name: "count", Tasks: 2})
+	screen.await(t, "stage 7")
+	p.preparing("building again")
+	screen.await(t, "building again")
+	p.close()
+	screen.slave.Close()
+	if got := strings.Join(screen.lines(), "\n"); got != "go: downloading something" {
+		t.Errorf("the screen shows %q at the end", got)
+	}
+}
+
+func TestShortPreparationsAreNotShown(t *testing.T) {
+	screen := openScreen(t, 60)
+	p := startProgress(newTerminal(screen.slave))
+	p.preparing("building .")
+	p.preparing("")
+	p.close()
+	screen.slave.Close()
+	if raw := screen.raw(); raw != "" {
+		t.Errorf("the screen was sent %q, want nothing", raw)
+	}
+}
+
 func TestShortStagesGetNoBar(t *testing.T) {
 	screen := openScreen(t, 80)
 	p := startProgress(newTerminal(screen.slave))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -145,15 +146,10 @@ func run(ctx context.Context, c *console, flags *pflag.FlagSet, f *runFlags, arg
 	if err != nil {
 		return err
 	}
-	wasm, err := loadJob(ctx, job, conf.CacheDir.Get(configuration), c.err)
-	if err != nil {
-		return err
-	}
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	o := driver.Options{
-		Wasm:     wasm,
 		Args:     args,
 		Conf:     configuration,
 		Files:    grants,
@@ -162,6 +158,7 @@ func run(ctx context.Context, c *console, flags *pflag.FlagSet, f *runFlags, arg
 		Stderr:   c.err,
 		Compiler: compiler,
 	}
+	preparing := func(string) {}
 	if !f.noProgress && isTerminal(c.err) && os.Getenv("TERM") != "dumb" {
 		screen := newTerminal(c.err.(*os.File))
 		o.Stderr = screen.writer()
@@ -171,9 +168,17 @@ func run(ctx context.Context, c *console, flags *pflag.FlagSet, f *runFlags, arg
 		bars := startProgress(screen)
 		defer bars.close()
 		o.Listeners = append(o.Listeners, bars)
+		preparing = bars.preparing
 	}
 	o.Log = newLog(o.Stderr, f.verbose)
+	o.Compiling = func() { preparing("compiling " + job) }
+	o.Running = func() { preparing("") }
 
+	preparing("building " + job)
+	o.Wasm, err = loadJob(ctx, job, conf.CacheDir.Get(configuration), o.Stderr, o.Log)
+	if err != nil {
+		return err
+	}
 	code, err := driver.Run(ctx, o)
 	var load *driver.LoadError
 	switch {
@@ -223,7 +228,7 @@ func withName(c *conf.Conf, job string) (*conf.Conf, error) {
 }
 
 // loadJob returns the module in a file, or builds the one in a folder.
-func loadJob(ctx context.Context, job, cacheDir string, stderr io.Writer) ([]byte, error) {
+func loadJob(ctx context.Context, job, cacheDir string, stderr io.Writer, log *slog.Logger) ([]byte, error) {
 	info, err := os.Stat(job)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -231,7 +236,7 @@ func loadJob(ctx context.Context, job, cacheDir string, stderr io.Writer) ([]byt
 	case err != nil:
 		return nil, notAJob(err)
 	case info.IsDir():
-		return buildCached(ctx, job, cacheDir, stderr)
+		return buildCached(ctx, job, cacheDir, stderr, log)
 	}
 	return readModule(job, info)
 }

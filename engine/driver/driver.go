@@ -14,6 +14,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"time"
 
 	"github.com/quern-project/quern/engine/conf"
 	"github.com/quern-project/quern/engine/event"
@@ -36,6 +37,10 @@ type Options struct {
 	Log            *slog.Logger
 	Listeners      []event.Listener
 
+	// Compiling is called, unless it is nil, before the module is compiled, if it
+	// has to be, and Running when its main function is about to run.
+	Compiling, Running func()
+
 	// Compiler is the command line of the child process in which modules are
 	// compiled, see sandbox.Options.
 	Compiler []string
@@ -57,6 +62,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	if cacheDir != "" {
 		cacheDir = filepath.Join(cacheDir, "modules")
 	}
+	compiled := false
 	host, err := sandbox.New(ctx, sandbox.Options{
 		Functions:     hostcall.Functions(),
 		Interval:      int32(conf.SafepointInterval.Get(o.Conf)),
@@ -66,6 +72,12 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		CompileCPU:    conf.CompileCPU.Get(o.Conf),
 		CompileMemory: int64(conf.CompileMemory.Get(o.Conf)),
 		Warn:          func(text string) { o.Log.Warn(text) },
+		Compiling: func() {
+			compiled = true
+			if o.Compiling != nil {
+				o.Compiling()
+			}
+		},
 	})
 	if err != nil {
 		return 0, err
@@ -73,9 +85,14 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	// The context's end must not keep us from giving back what we hold.
 	defer func() { err = errors.Join(err, host.Close(context.WithoutCancel(ctx))) }()
 
+	start := time.Now()
 	program, err := host.Load(ctx, o.Wasm)
 	if err != nil {
 		return 0, loadError(err)
+	}
+	o.Log.Debug("module ready", "took", time.Since(start), "cached", !compiled)
+	if o.Running != nil {
+		o.Running()
 	}
 	s := newSession(o, program)
 	exitCode, err = program.Start(ctx, sandbox.DriverConfig{

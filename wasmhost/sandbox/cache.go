@@ -186,6 +186,7 @@ func (h *Host) loadEntry(ctx context.Context, wasm []byte) (*Program, error) {
 // makeEntry compiles a program in a new folder, loads it, and publishes the folder
 // in one step.
 func (h *Host) makeEntry(ctx context.Context, key string, wasm []byte) (_ *Program, err error) {
+	h.opts.Compiling()
 	parent := os.TempDir()
 	if h.cache != nil {
 		parent = h.cache.dir

@@ -87,19 +87,21 @@ func (c *cacheTest) entries() []string {
 
 func TestSecondLoadIsFromTheCache(t *testing.T) {
 	c := newCacheTest(t)
-	c.load(cGuest(t))
+	compiled := 0
+	counted := func(o *Options) { o.Compiling = func() { compiled++ } }
+	c.load(cGuest(t), counted)
 	if len(c.files()) != 4 {
 		t.Fatalf("an entry has the files %v", c.files())
 	}
 	// A compiler that cannot run shows that it is not needed.
-	c.load(cGuest(t), func(o *Options) { o.Compiler = []string{filepath.Join(t.TempDir(), "nothing")} })
+	c.load(cGuest(t), counted, func(o *Options) { o.Compiler = []string{filepath.Join(t.TempDir(), "nothing")} })
 	if len(c.warnings) > 0 {
 		t.Error(c.warnings)
 	}
 	// Other options make another program.
-	c.load(cGuest(t), func(o *Options) { o.Interval = 1000 })
-	if n := len(c.entries()); n != 2 {
-		t.Errorf("%d entries", n)
+	c.load(cGuest(t), counted, func(o *Options) { o.Interval = 1000 })
+	if n := len(c.entries()); n != 2 || compiled != 2 {
+		t.Errorf("%d entries, compiled %d times", n, compiled)
 	}
 }
 

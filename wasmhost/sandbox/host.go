@@ -77,6 +77,9 @@ type Options struct {
 	CompileCPU time.Duration
 	// CompileMemory bounds the child's memory in bytes. 0: DefaultCompileMemory.
 	CompileMemory int64
+	// Compiling is called when a module is not in the cache and is about to be
+	// compiled. nil: nobody is told.
+	Compiling func()
 	// Warn is told of what went wrong without consequences, such as a damaged
 	// cache entry. nil: nobody is.
 	Warn func(text string)
@@ -109,6 +112,9 @@ func (o Options) withDefaults() Options {
 	o.CompileMemory = orDefault(o.CompileMemory, DefaultCompileMemory)
 	if o.Warn == nil {
 		o.Warn = func(string) {}
+	}
+	if o.Compiling == nil {
+		o.Compiling = func() {}
 	}
 	return o
 }

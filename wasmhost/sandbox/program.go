@@ -31,6 +31,7 @@ func (h *Host) Load(ctx context.Context, wasm []byte) (*Program, error) {
 		if err != nil {
 			return nil, &ModuleError{Reason: err}
 		}
+		h.opts.Compiling()
 		return h.newProgram(ctx, wazero.NewCompilationCache(), prepared.Code, prepared.Globals, prepared.Start)
 	}
 	return h.loadEntry(ctx, wasm)
