@@ -172,11 +172,6 @@ var task = map[string]func(i int64) int64{
 		return i
 	},
 	"sleep": func(i int64) int64 { time.Sleep(time.Hour); return i },
-	"print": func(i int64) int64 {
-		fmt.Println("on standard output:", i)
-		fmt.Fprintln(os.Stderr, "on standard error:", i)
-		return i
-	},
 }
 
 func endless(i int64) int64 { return endless(i+1) + i }
