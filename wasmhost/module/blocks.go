@@ -9,9 +9,11 @@ type frame struct {
 	cost  int // of the body where the block begins
 
 	// For effort: the dominator depth of the first of the branches to the block's
-	// end, that of the block's beginning, and whether that cannot be reached.
+	// end, that of the block's beginning, whether that cannot be reached, and the
+	// number of branches.
 	join, depth int
 	dead        bool
+	edges       int
 }
 
 // control decodes block, loop, if, else and end; i is behind the opcode.

@@ -144,7 +144,11 @@ func (i *Info) checkMemory(o Options, add addFunc) {
 	case 0:
 		add("it has no memory")
 	case 1:
-		if m, most := i.Memories[0], o.maxPages(); m.Min > uint64(most) {
+		m, most := i.Memories[0], o.maxPages()
+		if m.HasMax && m.Max == 0 {
+			add("its memory has a maximum of 0 pages")
+		}
+		if m.Min > uint64(most) {
 			add("its memory begins with %d pages (%d MiB), more than the limit of %d pages (%d MiB)",
 				m.Min, m.Min/16, most, most/16)
 		}

@@ -86,6 +86,7 @@ func TestRefusals(t *testing.T) {
 		{"no memory", spoil(func(p *blueprint) { p.memory, p.exports = nil, p.exports[1:] }), "it has no memory"},
 		{"large memory", spoil(func(p *blueprint) { p.memory = []uint32{17} }),
 			"its memory begins with 17 pages (1 MiB), more than the limit of 16 pages (1 MiB)"},
+		{"empty memory", spoil(func(p *blueprint) { p.memory = []uint32{0, 0} }), "its memory has a maximum of 0 pages"},
 		{"several memories", slices.Concat(magic, version, []byte{sectionMemory, 5, 2, 0, 1, 0, 1}), "it has 2 memories"},
 		{"shared memory", slices.Concat(magic, version, []byte{sectionMemory, 4, 1, 3, 1, 1}), "it uses threads"},
 		{"64-bit memory", slices.Concat(magic, version, []byte{sectionMemory, 3, 1, 4, 1}), "it uses 64-bit memory"},
@@ -113,11 +114,16 @@ func TestRefusals(t *testing.T) {
 		{"the counter", body(opGlobalGet, 0, 0x1a), "a global that is not there"},
 		{"the scratch local", body(opLocalGet, 1, 0x1a), "a local that is not there"},
 		{"unknown function call", body(opCall, 9), "a call of a function that is not there"},
+		{"undeclared function", body(opRefFunc, 0, 0x1a), "a reference to a function that is not declared"},
 		{"unknown branch", body(opBr, 1), "a branch to a block that is not there"},
 		{"open block", body(opBlock, emptyBlock), "ends in the middle"},
 		{"behind the end", body(opEnd, 0x01), "behind the end of the body"},
 		{"data without count", body(opPrefixMisc, miscDataDrop, 0), "data segment 0 of 0"},
 		{"locals", spoil(func(p *blueprint) { p.function(nil, slices.Repeat([]ValueType{I32}, 20_001)...) }), "more than 20000 locals"},
+		{"large types", spoil(func(p *blueprint) {
+			long := slices.Repeat([]ValueType{I64}, 200)
+			p.types = append(p.types, slices.Repeat([]Signature{{Params: long, Results: long}}, 19_000)...)
+		}), "types of more than 6250000 parameters and results in all"},
 		{"huge br_table", body(opI32Const, 0, opBrTable, 0xff, 0xff, 0xff, 0x7f, 0), "a br_table that is longer than the body"},
 		{"depth", body(slices.Repeat([]byte{opBlock, emptyBlock}, 20_001)...), "nested more than 20000 deep"},
 		{"long vector", slices.Concat(magic, version, []byte{sectionType, 5, 0xff, 0xff, 0xff, 0xff, 0x0f}), "announces 4294967295 types in 0 bytes"},
@@ -250,6 +256,10 @@ func TestCompileBombs(t *testing.T) {
 				b = append(get(b, i), 0x1a)
 			}
 			return b
+		}},
+		{name: "many branches to one block", body: func() []byte {
+			b := appendU32([]byte{opBlock, emptyBlock, opI32Const, 0, opBrTable}, 99_999)
+			return append(append(b, make([]byte, 100_000)...), opEnd)
 		}},
 		{name: "many calls with many globals", body: func() []byte { return slices.Repeat([]byte{opCall, 1}, 10_000) },
 			extra: func(p *blueprint) {

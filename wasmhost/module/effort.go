@@ -13,7 +13,7 @@ import "math"
 //     with each other. Loops are worse: they begin with all locals that are in
 //     use and drop in rounds what needs no merging.
 //   - For each branch, it walks up the tree of dominators, which is as deep as the
-//     longest chain of blocks.
+//     longest chain of blocks, and along all other branches to the same block.
 //   - After each call it reloads each mutable global.
 //   - Each local, each value that a call or a branch passes, and each entry of a
 //     br_table is something to keep: a few bytes of code can pass hundreds of
@@ -23,6 +23,7 @@ import "math"
 type effort struct {
 	values int64 // locals, values passed, globals reloaded and br_table entries
 	walk   int64 // steps up the tree of dominators
+	edges  int64 // steps along branches to the same block
 
 	depth int   // of the current block in the tree of dominators, at most
 	dead  bool  // whether the current code cannot be reached
@@ -48,11 +49,13 @@ const (
 	costValue     = 1  // a local declared, a value passed, a global reloaded
 	costEntry     = 10 // an entry of a br_table
 	costEdit      = 4  // a change of the code, which takes memory here
+	costTypeValue = 8  // a parameter or result of a type, for which there is code to enter functions
 	perCost       = 16 // the following in sixteenths
 	costJoinPair  = 1  // a pair of values that a join merges
 	costLoopPair  = 5  // a pair of values that a loop merges, times its nesting
 	mostNesting   = 8  // from which on nesting makes no difference
 	costWalk      = 2  // a step up the tree of dominators
+	edgesPerCost  = 6  // steps along branches to the same block
 	loopDepth     = 3  // by which a loop, as it is rewritten, makes that tree deeper
 	loopEdges     = 6  // branches of a loop as it is rewritten
 	unreachedJoin = math.MaxInt
@@ -131,6 +134,8 @@ func (e *effort) branch(to *frame) {
 		return
 	}
 	e.walk += int64(e.depth)
+	e.edges += int64(to.edges)
+	to.edges++
 	if to.op != opLoop {
 		to.join = min(to.join, e.depth)
 	}
@@ -156,7 +161,7 @@ func (e *effort) close(f *frame) {
 
 // total is the estimate for the function.
 func (e *effort) total() int64 {
-	total := e.values + e.walk*costWalk/perCost
+	total := e.values + (e.walk*costWalk+e.edges/edgesPerCost)/perCost
 	live := int64(0)
 	for _, j := range e.joins {
 		live += int64(j.begin)

@@ -65,6 +65,8 @@ type Prepared struct {
 	// module's start section names; "" if there is none. Whoever instantiates
 	// the module calls it once, but not for a clone.
 	Start string
+	// Added is the index of the first function that the rewriting has added.
+	Added int
 	// Info describes the module as it was before rewriting.
 	Info Info
 }

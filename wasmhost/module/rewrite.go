@@ -22,7 +22,7 @@ func Prepare(wasm []byte, o Options) (*Prepared, error) {
 		return nil, &NotJobError{Problems: problems}
 	}
 	w := rewriter{parsed: m, interval: o.Interval, maxPages: o.maxPages(), yield: info.importedFunction(o.Yield)}
-	p := &Prepared{Code: w.rewrite(), Globals: w.globalNames(), Info: *info}
+	p := &Prepared{Code: w.rewrite(), Globals: w.globalNames(), Added: len(m.funcs), Info: *info}
 	if m.startFunc >= 0 {
 		p.Start = startName
 	}

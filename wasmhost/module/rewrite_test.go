@@ -85,6 +85,9 @@ func TestNothingRunsWithoutSafepoints(t *testing.T) {
 			p.function([]byte{opI32Const, 1, opCallIndirect, 0, 0})
 			p.function([]byte{opI32Const, 0, opCallIndirect, 0, 0})
 		}},
+		{"endless recursion beside a loop", func(p *blueprint) {
+			p.function([]byte{opI32Const, 0, opIf, emptyBlock, opLoop, emptyBlock, opEnd, opEnd, opCall, 3})
+		}},
 		{"a tree of calls", func(p *blueprint) { // 2^60 calls without a loop
 			for i := range 60 {
 				p.function([]byte{opCall, byte(4 + i), opCall, byte(4 + i)})
@@ -141,6 +144,40 @@ func TestSafepointsComeAtTheInterval(t *testing.T) {
 		}
 		if have != want {
 			t.Errorf("interval %d: %d safepoints in 100000 rounds, want %d", interval, have, want)
+		}
+	}
+}
+
+// TestWorkIsCharged counts safepoints of a hundred calls, in a loop, of functions
+// of 20,000 instructions.
+func TestWorkIsCharged(t *testing.T) {
+	work := bytes.Repeat([]byte{opI32Const, 0, opDrop}, 10_000)
+	for name, code := range map[string][]byte{
+		"a leaf":                   work,
+		"beside a loop":            slices.Concat([]byte{opI32Const, 0, opIf, emptyBlock, opLoop, emptyBlock, opEnd, opEnd}, work),
+		"behind a loop":            slices.Concat([]byte{opLoop, emptyBlock, opEnd}, work),
+		"in a loop":                slices.Concat([]byte{opLoop, emptyBlock}, work, []byte{opEnd}),
+		"in a loop with a result":  slices.Concat([]byte{opLoop, byte(I32)}, work, []byte{opI32Const, 1, opEnd, opDrop}),
+		"in a loop with parameter": slices.Concat([]byte{opI32Const, 0, opLoop, 2}, work, []byte{opDrop, opEnd}),
+	} {
+		b := job()
+		b.types = append(b.types, Signature{Params: []ValueType{I32}})
+		b.function(code)
+		b.function([]byte{opI32Const, 0xe4, 0, opLocalSet, 0, opLoop, emptyBlock, opCall, 3,
+			opLocalGet, 0, opI32Const, 1, opI32Sub, opLocalTee, 0, opBrIf, 0, opEnd}, I32)
+		b.exports = append(b.exports, ExportInfo{Name: "run", Index: 4})
+		o := jobOptions()
+		o.Interval = 100
+		h := newHost(t, wazero.NewRuntimeConfig())
+		have := 0
+		h.onYield = func() { have++ }
+		if _, err := h.instance(t, prepare(t, b.wasm(), o).Code).ExportedFunction("run").Call(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		// Each function is charged 40 rounds, so the host is called at every third, or at
+		// two of three where the loop in it is charged as well.
+		if have < 33 || have > 67 {
+			t.Errorf("%s: %d safepoints, want 33 to 67", name, have)
 		}
 	}
 }

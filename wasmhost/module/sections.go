@@ -1,6 +1,7 @@
 package module
 
 func (m *parsed) readTypes(r *reader) {
+	values := int64(0)
 	for n := r.count("types", m.limits.Types); n > 0 && r.err == nil; n-- {
 		at := r.pos
 		switch form := r.byte("a type"); form {
@@ -13,6 +14,9 @@ func (m *parsed) readTypes(r *reader) {
 		params := m.readValueTypes(r, "parameters")
 		results := m.readValueTypes(r, "results")
 		m.types = append(m.types, Signature{Params: params, Results: results})
+		if values += int64(len(params) + len(results)); values*costTypeValue > m.limits.Work {
+			r.fail(at, "types of more than %d parameters and results in all; the limit keeps compiling short", m.limits.Work/costTypeValue)
+		}
 	}
 }
 

@@ -282,7 +282,7 @@ func (h *Host) useEntry(ctx context.Context, dir string, contents map[string][]b
 	if err != nil {
 		return nil, fmt.Errorf("load a compiled program: %w", err)
 	}
-	p, err := h.newProgram(ctx, code, contents[fileShell], m.Globals, m.Start)
+	p, err := h.newProgram(ctx, code, contents[fileShell], m)
 	if err != nil {
 		return nil, err
 	}

@@ -295,6 +295,7 @@ func TestModuleThatIsNoJob(t *testing.T) {
 		for want, wasm := range map[string][]byte{
 			"is not WebAssembly":    []byte("#!/bin/sh\necho hello\n"),
 			"wasi:evil.do_anything": importing("wasi:evil", "do_anything"),
+			"too many results":      bytes.Replace(starting(), body(0x41, 0, 0x10, 1, 0x1a), body(0x41, 0, 0x41, 0, 0x01), 1),
 		} {
 			_, err := h.Load(context.Background(), wasm)
 			if _, ok := errors.AsType[*ModuleError](err); !ok || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {

@@ -18,10 +18,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/dustin/go-humanize"
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/experimental"
 
+	"github.com/quern-project/quern/internal/units"
 	"github.com/quern-project/quern/wasmhost/module"
 )
 
@@ -40,7 +40,7 @@ type CompileLimitError struct {
 func (e *CompileLimitError) Error() string {
 	what := fmt.Sprintf("%v of processor time", e.CPU)
 	if e.Memory > 0 {
-		what = humanize.IBytes(uint64(e.Memory)) + " of memory"
+		what = units.Bytes(e.Memory) + " of memory"
 	}
 	return "compiling the module took more than " + what + ": it is too large, or made to be expensive"
 }
@@ -65,7 +65,10 @@ func compile(ctx context.Context, r wazero.Runtime, wasm []byte, workers int) (_
 		// A compiler that fails on an input that it should have refused must not
 		// take the process with it. (It does with several workers; that is one
 		// reason for the child process.)
-		if p := recover(); p != nil {
+		p := recover()
+		if e, ok := p.(error); ok && errors.Is(e, syscall.ENOMEM) { // from a mapping for the code
+			err = e
+		} else if p != nil {
 			err = &ModuleError{fmt.Errorf("the module cannot be compiled: %v", p)}
 		}
 	}()
@@ -77,7 +80,7 @@ func compile(ctx context.Context, r wazero.Runtime, wasm []byte, workers int) (_
 		return nil, err
 	}
 	if err != nil {
-		return nil, &ModuleError{fmt.Errorf("the module is not valid: %w", err)}
+		return nil, &ModuleError{errors.New("the module is not valid: " + strings.ReplaceAll(err.Error(), "\n\t", ", "))}
 	}
 	return c, nil
 }
@@ -93,7 +96,10 @@ const (
 type meta struct {
 	Globals []string // export names
 	Start   string   // export name, or ""
+	Added   int      // the first function that the module did not have itself
 }
+
+func metaOf(p *module.Prepared) meta { return meta{Globals: p.Globals, Start: p.Start, Added: p.Added} }
 
 // compileRequest is a compilation: of wasm, into a new folder.
 type compileRequest struct {
@@ -131,7 +137,7 @@ func compileEntry(ctx context.Context, req compileRequest, wasm []byte) error {
 	if err := os.RemoveAll(full); err != nil {
 		return err
 	}
-	text, err := json.Marshal(meta{Globals: prepared.Globals, Start: prepared.Start})
+	text, err := json.Marshal(metaOf(prepared))
 	if err != nil {
 		return err
 	}
@@ -170,6 +176,7 @@ type compileReply struct {
 	Done   bool
 	Module bool // the module's fault
 	CPU    bool // the limit of processor time was reached
+	Memory bool // the limit of memory was reached
 	Full   bool // the disk is
 	Text   string
 }
@@ -180,7 +187,9 @@ func CompileChild(stdin io.Reader, stdout io.Writer) int {
 	reply := compileReply{Done: true}
 	if err := compileChild(stdin, func() { answer(stdout, compileReply{CPU: true}) }); err != nil {
 		var m *ModuleError
-		reply = compileReply{Module: errors.As(err, &m), Full: diskIsFull(err), Text: err.Error()}
+		reply = compileReply{
+			Module: errors.As(err, &m), Full: diskIsFull(err), Memory: errors.Is(err, syscall.ENOMEM), Text: err.Error(),
+		}
 	}
 	if err := answer(stdout, reply); err != nil {
 		return 1
@@ -248,6 +257,8 @@ func (h *Host) compileInChild(ctx context.Context, req compileRequest, wasm []by
 		return nil
 	case decoded && reply.CPU, used != nil && used.UserTime()+used.SystemTime() >= req.CPU:
 		return &CompileLimitError{CPU: req.CPU}
+	case decoded && reply.Memory:
+		return &CompileLimitError{Memory: req.Memory}
 	case decoded && reply.Full:
 		return syscall.ENOSPC
 	case decoded && reply.Module:
@@ -267,7 +278,7 @@ func (h *Host) compileInChild(ctx context.Context, req compileRequest, wasm []by
 
 // outOfMemory recognises how the Go runtime dies when it gets no more memory.
 func outOfMemory(stderr string) bool {
-	for _, s := range []string{"out of memory", "cannot allocate", "cannot map pages", "errno=12", "failed to create new OS thread",
+	for _, s := range []string{"out of memory", "cannot allocate", "cannot map pages", "errno=12", "failed to create new OS thread", "pthread_create failed",
 		"failed to allocate" /* the race detector */} {
 		if strings.Contains(stderr, s) {
 			return true

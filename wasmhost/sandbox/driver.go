@@ -37,7 +37,7 @@ func (p *Program) Start(ctx context.Context, cfg DriverConfig) (exitCode int, er
 	if err := in.begin(ctx, cfg.Env, memory.Limit{Bytes: cfg.MemoryLimit}); err != nil {
 		return 1, err
 	}
-	for _, name := range []string{p.start, abi.StartExport} {
+	for _, name := range []string{p.meta.Start, abi.StartExport} {
 		if name == "" {
 			continue
 		}

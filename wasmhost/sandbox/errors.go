@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
-	"github.com/dustin/go-humanize"
 	"github.com/tetratelabs/wazero/sys"
 
+	"github.com/quern-project/quern/internal/units"
 	"github.com/quern-project/quern/sdk/abi"
 )
 
@@ -50,12 +51,12 @@ type MemoryError struct {
 }
 
 func (e *MemoryError) Error() string {
-	use, limit := humanize.IBytes(uint64(e.Use)), humanize.IBytes(uint64(e.Limit))
+	use, limit := units.Bytes(e.Use), units.Bytes(e.Limit)
 	if e.Want == 0 {
 		return fmt.Sprintf("out of memory: the guest begins with %s, its limit is %s", use, limit)
 	}
 	s := fmt.Sprintf("out of memory: the guest uses %s and wanted %s more, its limit is %s",
-		use, humanize.IBytes(uint64(e.Want)), limit)
+		use, units.Bytes(e.Want), limit)
 	if e.Cause != nil {
 		s += ": " + e.Cause.Error()
 	}
@@ -82,7 +83,7 @@ type StackError struct {
 
 func (e *StackError) Error() string {
 	s := fmt.Sprintf("stack overflow: the guest's calls take %s of stack, the limit is %s",
-		humanize.IBytes(uint64(e.Use)), humanize.IBytes(uint64(e.Limit)))
+		units.Bytes(e.Use), units.Bytes(e.Limit))
 	if f := mostFrequent(e.Stack); f != "" {
 		s += ", mostly in " + f
 	}
@@ -123,7 +124,7 @@ func (in *Instance) failure(err error) error {
 	if err == nil {
 		return nil
 	}
-	trace := guestStack(err.Error(), in.prog.compiled.Name())
+	trace := guestStack(err.Error(), in.prog.compiled.Name(), in.prog.meta.Added)
 	var s *stop
 	if errors.As(err, &s) {
 		if se, ok := s.err.(*StackError); ok {
@@ -172,7 +173,7 @@ const (
 
 // guestStack finds the names of the functions of the named module in wazero's
 // text.
-func guestStack(text, module string) (names []string) {
+func guestStack(text, module string, added int) (names []string) {
 	_, lines, _ := strings.Cut(text, "\nwasm stack trace:\n")
 	for line := range strings.SplitSeq(lines, "\n") {
 		m := frame.FindStringSubmatch(line)
@@ -182,7 +183,13 @@ func guestStack(text, module string) (names []string) {
 		if strings.HasPrefix(m[1], abi.Module+".") || strings.HasPrefix(m[1], abi.WASI+".") {
 			continue
 		}
-		names = append(names, strings.TrimPrefix(m[1], module+"."))
+		name := strings.TrimPrefix(m[1], module+".")
+		if number, ok := strings.CutPrefix(name, "$"); ok {
+			if n, err := strconv.Atoi(number); err == nil && n >= added {
+				continue
+			}
+		}
+		names = append(names, name)
 	}
 	return names
 }

@@ -59,7 +59,7 @@ func (p *Program) newInstance(ctx context.Context, args, env []string) (in *Inst
 	if err != nil {
 		return in, err
 	}
-	for _, name := range p.globals {
+	for _, name := range p.meta.Globals {
 		g, ok := in.mod.ExportedGlobal(name).(api.MutableGlobal)
 		if !ok {
 			return in, fmt.Errorf("the compiled module does not export global %q", name)

@@ -15,14 +15,15 @@ func TestGuestStack(t *testing.T) {
 		"\tquern.yield()\n" +
 		"\twasi_snapshot_preview1.fd_write(i32,i32,i32,i32) i32\n" +
 		"\tmy.module.main.(*T).Method(i32) i32\n" +
+		"\tmy.module.$20(i32,i32,i32)\n" +
 		"\tmy.module.$12(i64,f32) (i32,i64)\n" +
 		"\tmy.module.std::vec<int, (anonymous)>::push(int)(i32)\n" +
 		"\t... maybe followed by omitted frames\n\nGo runtime stack trace:\n\tmy.module.not.this()"
 	want := []string{"main.(*T).Method", "$12", "std::vec<int, (anonymous)>::push(int)"}
-	if diff := cmp.Diff(want, guestStack(text, "my.module")); diff != "" {
+	if diff := cmp.Diff(want, guestStack(text, "my.module", 20)); diff != "" {
 		t.Error(diff)
 	}
-	if got := guestStack("no stack at all", ""); got != nil {
+	if got := guestStack("no stack at all", "", 0); got != nil {
 		t.Error(got)
 	}
 }

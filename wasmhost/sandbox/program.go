@@ -18,8 +18,7 @@ type Program struct {
 	runtime  wazero.Runtime
 	code     wazero.CompilationCache // owns the machine code
 	compiled wazero.CompiledModule
-	globals  []string // export names of the mutable globals
-	start    string   // export name of the module's start function, or ""
+	meta     meta
 }
 
 // Load checks, rewrites and compiles a module, or finds it in the cache. A module
@@ -32,7 +31,7 @@ func (h *Host) Load(ctx context.Context, wasm []byte) (*Program, error) {
 			return nil, &ModuleError{Reason: err}
 		}
 		h.opts.Compiling()
-		return h.newProgram(ctx, wazero.NewCompilationCache(), prepared.Code, prepared.Globals, prepared.Start)
+		return h.newProgram(ctx, wazero.NewCompilationCache(), prepared.Code, metaOf(prepared))
 	}
 	return h.loadEntry(ctx, wasm)
 }
@@ -48,9 +47,9 @@ func runtimeConfig(code wazero.CompilationCache) wazero.RuntimeConfig {
 // newProgram compiles code, unless the cache given has it already. It takes the
 // cache over.
 func (h *Host) newProgram(
-	ctx context.Context, code wazero.CompilationCache, wasm []byte, globals []string, start string,
+	ctx context.Context, code wazero.CompilationCache, wasm []byte, m meta,
 ) (_ *Program, err error) {
-	p := &Program{host: h, code: code, globals: globals, start: start}
+	p := &Program{host: h, code: code, meta: m}
 	p.runtime = wazero.NewRuntimeWithConfig(ctx, runtimeConfig(code))
 	defer func() {
 		if err != nil {
