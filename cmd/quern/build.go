@@ -6,8 +6,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/dustin/go-humanize"
 	"github.com/spf13/pflag"
+
+	"github.com/quern-project/quern/internal/units"
 )
 
 func buildCommand() command {
@@ -52,6 +53,6 @@ func build(ctx context.Context, c *console, dir, output string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.err, "%s: %s\n", output, humanize.IBytes(uint64(info.Size())))
+	fmt.Fprintf(c.err, "%s: %s\n", output, units.Bytes(info.Size()))
 	return nil
 }

@@ -7,11 +7,11 @@ import (
 	"io"
 	"strings"
 
-	"github.com/dustin/go-humanize"
 	"github.com/spf13/pflag"
 
 	"github.com/quern-project/quern/engine/conf"
 	"github.com/quern-project/quern/engine/hostcall"
+	"github.com/quern-project/quern/internal/units"
 	"github.com/quern-project/quern/wasmhost/module"
 	"github.com/quern-project/quern/wasmhost/sandbox"
 )
@@ -174,9 +174,9 @@ func (in *inspection) String() string {
 	for _, m := range in.Memories {
 		most := "without a maximum"
 		if m.Max > 0 {
-			most = "at most " + humanize.IBytes(m.Max)
+			most = "at most " + units.Bytes(m.Max)
 		}
-		fmt.Fprintf(&b, "memory     %s at first, %s\n", humanize.IBytes(m.Min), most)
+		fmt.Fprintf(&b, "memory     %s at first, %s\n", units.Bytes(m.Min), most)
 	}
 	fmt.Fprintf(&b, "functions  %d of %d types\n", in.Count.Functions, in.Count.Types)
 	fmt.Fprintf(&b, "globals    %d, of which %d mutable\n", in.Count.Globals, in.Count.MutableGlobals)
@@ -201,4 +201,4 @@ func externs(b *strings.Builder, title string, list []inspectionExtern) {
 	}
 }
 
-func size(n int) string { return humanize.IBytes(uint64(n)) }
+func size(n int) string { return units.Bytes(n) }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/quern-project/quern/internal/units"
 )
 
 // logHandler writes log records as lines for people: the level, the message,
@@ -86,6 +88,9 @@ func appendAttr(b *strings.Builder, group string, a slog.Attr) {
 		return
 	}
 	text := a.Value.String()
+	if a.Value.Kind() == slog.KindDuration {
+		text = units.Duration(a.Value.Duration())
+	}
 	switch {
 	case strings.Contains(text, "\n"): // such as a guest's stack
 		text = "\n\t" + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n\t")

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestLogLinesAreForPeople(t *testing.T) {
@@ -12,9 +13,11 @@ func TestLogLinesAreForPeople(t *testing.T) {
 	log := newLog(&out, false)
 	log.Debug("not shown")
 	log.Info("printed by a task", "task", "0.0")
+	log.Info("built", "took", 402571596*time.Nanosecond)
 	log.Warn("task failed", "stage", "1.0", "partition", 3, "cause", "no space left")
 	log.With("job", 7).WithGroup("task").Error("gone", slog.Group("where", "host", "a"), "empty", "")
 	want := "INFO printed by a task task=0.0\n" +
+		"INFO built took=403ms\n" +
 		"WARN task failed stage=1.0 partition=3 cause=\"no space left\"\n" +
 		"ERROR gone job=7 task.where.host=a task.empty=\"\"\n"
 	if out.String() != want {

@@ -194,6 +194,21 @@ func TestAPanicIsRetriedAsTheMasterSays(t *testing.T) {
 	}
 }
 
+func TestTheLogSaysWhatLedToAnErrorBeforeTheDriverIsTold(t *testing.T) {
+	a := newApp(t, "quern.master=local[2,3]")
+	a.onLog = func(string) { time.Sleep(50 * time.Millisecond) } // a log that is late
+	before := ""
+	a.onPrint = func(line string) {
+		if strings.Contains(line, "failed 3 times") {
+			before = a.log.String()
+		}
+	}
+	a.run("fail", "3").fails()
+	if n := strings.Count(before, "WARN task failed and is tried again\n"); n != 2 {
+		t.Errorf("before the error there are %d warnings in the log, want 2: %q", n, before)
+	}
+}
+
 func TestTypesThatCannotTravelAreErrorsBeforeAnyTaskRuns(t *testing.T) {
 	a := newApp(t).run("untravelled").succeeds()
 	want := []string{"collect at main.go", "first at main.go", "groupByKey at main.go", "repartition at main.go", "ok"}
@@ -213,9 +228,9 @@ func TestTypesThatCannotTravelAreErrorsBeforeAnyTaskRuns(t *testing.T) {
 
 func TestResultsOverTheDriversLimitFailTheJobAlone(t *testing.T) {
 	a := newApp(t, "quern.driver.maxResultSize=1m").run("results", "2000000").succeeds()
-	a.prints("failed: the result of one task is", "all results of a job together may have 1048576", "quern.driver.maxResultSize", "\n5\nok\n")
+	a.prints("failed: the result of one task is", "all results of a job together may have 1.0 MiB", "quern.driver.maxResultSize", "\n5\nok\n")
 	a = newApp(t, "quern.driver.maxResultSize=1m").run("results", "400000").succeeds()
-	a.prints(") failed: its results are 1200033 bytes so far and 1048576 are allowed: collect less, save it with SaveAsTextFile, or raise "+
+	a.prints(") failed: its results are 1.1 MiB so far and 1.0 MiB are allowed: collect less, save it with SaveAsTextFile, or raise "+
 		"quern.driver.maxResultSize", "\n5\nok\n")
 	newApp(t, "quern.driver.maxResultSize=0").run("results", "400000").succeeds().prints("4\n")
 	newApp(t, "quern.driver.maxResultSize=0").run("results", "20000000").succeeds().prints("4\n") // huge records

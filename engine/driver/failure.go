@@ -4,8 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/dustin/go-humanize"
-
+	"github.com/quern-project/quern/internal/units"
 	"github.com/quern-project/quern/wasmhost/sandbox"
 )
 
@@ -46,7 +45,7 @@ func driverError(err error) error {
 	case errors.As(err, &mem):
 		return fmt.Errorf("out of memory: the driver's memory is %s, wanted %s more, and the limit is %s: keep less in the driver, "+
 			"or raise it with --conf quern.driver.memory=SIZE",
-			humanize.IBytes(uint64(mem.Use)), humanize.IBytes(uint64(mem.Want)), humanize.IBytes(uint64(mem.Limit)))
+			units.Bytes(mem.Use), units.Bytes(mem.Want), units.Bytes(mem.Limit))
 	case errors.As(err, &stack):
 		return fmt.Errorf("the driver failed: %w: is there endless recursion? If not, raise --conf quern.task.stackSize=SIZE", stack)
 	}

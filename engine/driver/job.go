@@ -10,6 +10,7 @@ import (
 
 	"github.com/quern-project/quern/engine/dag"
 	"github.com/quern-project/quern/engine/msg"
+	"github.com/quern-project/quern/internal/units"
 )
 
 // job is one call of an action between the loop, which fills in results as
@@ -154,6 +155,6 @@ func failure(e *dag.JobError) error {
 
 // tooLarge says that a job's results exceed the limit.
 func tooLarge(size, limit int64) string {
-	return fmt.Sprintf("its results are %d bytes so far and %d are allowed: collect less, save it with SaveAsTextFile, "+
-		"or raise quern.driver.maxResultSize", size, limit)
+	return fmt.Sprintf("its results are %s so far and %s are allowed: collect less, save it with SaveAsTextFile, "+
+		"or raise quern.driver.maxResultSize", units.Bytes(size), units.Bytes(limit))
 }

@@ -200,6 +200,9 @@ func (l *loop) do(r *dag.Ready) {
 	for i := range r.Results {
 		l.deliver(&r.Results[i])
 	}
+	for _, e := range r.Events { // before the driver is told that its job has ended
+		l.cfg.bus.Post(e)
+	}
 	for _, e := range r.Ended {
 		if j := l.jobs[e.Job]; j != nil {
 			delete(l.jobs, e.Job)
@@ -212,9 +215,6 @@ func (l *loop) do(r *dag.Ready) {
 	}
 	for _, id := range r.Release {
 		l.cfg.images.drop(id)
-	}
-	for _, e := range r.Events {
-		l.cfg.bus.Post(e)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/quern-project/quern/engine/conf"
 	"github.com/quern-project/quern/engine/dag"
@@ -214,6 +215,10 @@ func (s *session) NextResult(ctx context.Context, handle uint32, buf []byte) (in
 	n, err := j.next(ctx, buf)
 	if err != nil && err != io.EOF {
 		err = errors.Join(err, s.abandon(j))
+		// What led to the failure is in the log before the driver speaks of it.
+		patience, cancel := context.WithTimeout(ctx, time.Second)
+		s.bus.Flush(patience)
+		cancel()
 	}
 	return n, err
 }

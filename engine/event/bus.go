@@ -24,7 +24,7 @@ type Bus struct {
 
 type queue struct {
 	listener Listener
-	events   chan Event
+	events   chan Event // and flush marks
 	done     chan struct{}
 	dropped  atomic.Int64
 	panics   atomic.Int64
@@ -96,6 +96,10 @@ func (q *queue) deliver() {
 // on delivers one event. A listener that panics misses that event and is told
 // the next ones.
 func (q *queue) on(e Event) {
+	if mark, ok := e.(flushMark); ok {
+		close(mark.reached)
+		return
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			text := fmt.Sprint(p)
@@ -104,6 +108,39 @@ func (q *queue) on(e Event) {
 		}
 	}()
 	q.listener.On(e)
+}
+
+// flushMark is an event for the bus itself: what was posted before it has been
+// delivered when it is reached.
+type flushMark struct {
+	Event
+	reached chan struct{}
+}
+
+// Flush waits until what was posted before has been delivered, or ctx ends. A
+// listener that is so late that its queue is full is not waited for.
+func (b *Bus) Flush(ctx context.Context) {
+	var marks []flushMark
+	b.mu.RLock()
+	for _, q := range b.queues {
+		if b.closed {
+			break
+		}
+		mark := flushMark{reached: make(chan struct{})}
+		select {
+		case q.events <- mark:
+			marks = append(marks, mark)
+		default:
+		}
+	}
+	b.mu.RUnlock()
+	for _, mark := range marks {
+		select {
+		case <-mark.reached:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // Dropped returns how many events listeners have missed because their queue was

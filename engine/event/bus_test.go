@@ -139,6 +139,52 @@ func TestASlowListenerHarmsNobody(t *testing.T) {
 	}
 }
 
+func TestFlushWaitsForWhatWasPosted(t *testing.T) {
+	var r recorder
+	release := make(chan struct{})
+	bus := NewBus(100, ListenerFunc(func(e Event) { <-release; r.On(e) }), ListenerFunc(func(Event) { panic("oh no") }))
+	for i := range msg.TaskID(5) {
+		bus.Post(TaskStarted{Task: i})
+	}
+	flushed := make(chan int)
+	go func() { bus.Flush(context.Background()); flushed <- len(r.events) }()
+	for range 5 {
+		select {
+		case n := <-flushed:
+			t.Fatalf("flushed when %d events were delivered", n)
+		default:
+		}
+		release <- struct{}{}
+	}
+	if n := <-flushed; n != 5 {
+		t.Errorf("flushed when %d events were delivered, want 5", n)
+	}
+	closeBus(t, bus)
+	bus.Flush(t.Context()) // of nothing
+	if len(r.events) != 5 {
+		t.Errorf("the listener was told %d events", len(r.events))
+	}
+}
+
+func TestFlushDoesNotWaitForEver(t *testing.T) {
+	stuck := newBlocked()
+	bus := NewBus(4, stuck)
+	bus.Post(JobStarted{})
+	<-stuck.entered
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	bus.Flush(ctx) // ends with its context
+	for range 4 {
+		bus.Post(JobEnded{})
+	}
+	bus.Flush(t.Context()) // ends because the queue is full
+	close(stuck.release)
+	closeBus(t, bus)
+	if len(stuck.events) != 4 || bus.Dropped() != 1 {
+		t.Errorf("delivered %d events, dropped %d", len(stuck.events), bus.Dropped())
+	}
+}
+
 func TestAPanickingListenerHarmsNobody(t *testing.T) {
 	var good recorder
 	calls := 0

@@ -137,7 +137,7 @@ func TestWhatATaskPrintsGoesToTheLogWithItsName(t *testing.T) {
 		g.Print(2, "to standard error")
 		return 0
 	}))
-	const task = `task="partition 0 of count (stage 3.1, attempt 0)"`
+	const task = `task="partition 0 of count (stage 3.1, attempt 1)"`
 	want := "level=INFO msg=\"to standard output\" " + task + "\nlevel=INFO msg=\"and to standard error\" " + task + "\n"
 	if diff := cmp.Diff(want, w.log.String()); diff != "" {
 		t.Errorf("the log (-want +got):\n%s", diff)

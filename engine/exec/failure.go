@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/dustin/go-humanize"
-
 	"github.com/quern-project/quern/engine/hostcall"
 	"github.com/quern-project/quern/engine/memory"
 	"github.com/quern-project/quern/engine/msg"
 	"github.com/quern-project/quern/engine/shuffle"
+	"github.com/quern-project/quern/internal/units"
 	"github.com/quern-project/quern/sdk/abi"
 	"github.com/quern-project/quern/wasmhost/sandbox"
 )
@@ -68,18 +67,18 @@ func (t *task) classify(err error) *msg.Failure {
 
 // guestMemory says which limit a guest's memory met.
 func guestMemory(e *sandbox.MemoryError) string {
-	use := humanize.IBytes(uint64(e.Use))
+	use := units.Bytes(e.Use)
 	switch {
 	case e.Cause != nil: // the pool's, with what to do
 		return fmt.Sprintf("out of memory: the task's memory is %s and wanted %s more: %s",
-			use, humanize.IBytes(uint64(e.Want)), oneLine(e.Cause.Error()))
+			use, units.Bytes(e.Want), oneLine(e.Cause.Error()))
 	case e.Want == 0:
 		return fmt.Sprintf("out of memory: the driver's memory, of which each task has a copy, is %s, and the limit of a task is %s: "+
-			"keep less in the driver, or raise --task-memory (quern.task.memory)", use, humanize.IBytes(uint64(e.Limit)))
+			"keep less in the driver, or raise --task-memory (quern.task.memory)", use, units.Bytes(e.Limit))
 	}
 	return fmt.Sprintf("out of memory: the task's memory is %s, wanted %s more, and the limit is %s: "+
 		"make partitions smaller (more of them), or raise --task-memory (quern.task.memory)",
-		use, humanize.IBytes(uint64(e.Want)), humanize.IBytes(uint64(e.Limit)))
+		use, units.Bytes(e.Want), units.Bytes(e.Limit))
 }
 
 // guestStack says which limit a guest's calls met.
@@ -94,18 +93,29 @@ func (t *task) userFailure(code abi.Code) *msg.Failure {
 	if text == "" {
 		text = fmt.Sprintf("the task entry answered %d and gave no reason (see task_fail in docs/abi.md)", code)
 	}
-	return &msg.Failure{Kind: msg.FailUser, Message: text, Stack: strings.Trim(stack, "\n")}
+	return &msg.Failure{Kind: msg.FailUser, Message: withHint(text), Stack: strings.Trim(stack, "\n")}
 }
 
 // exited explains a task that ended its process.
 func (t *task) exited(e *sandbox.ExitError) string {
 	if t.last != nil {
-		return t.last.message
+		return withHint(t.last.message)
 	}
-	message := fmt.Sprintf("the task ended its program with exit code %d (os.Exit, log.Fatal): return an error or panic instead", e.Code)
+	message := fmt.Sprintf("the task ended its program with exit code %d (os.Exit, log.Fatal): panic instead", e.Code)
 	if e.Code != 0 {
 		if line := t.printed.lastLine(); line != "" { // log.Fatal says why
 			message += fmt.Sprintf("; it printed last: %s", line)
+		}
+	}
+	return withHint(message)
+}
+
+// withHint adds what to do to a message that ends with the error of a file
+// which a program without files opens.
+func withHint(message string) string {
+	for _, badFile := range []string{"Bad file number", "Bad file descriptor"} { // Go's EBADF, and that of C
+		if strings.HasSuffix(message, badFile) {
+			return message + ": a job has no files: read with TextFile, write with SaveAsTextFile"
 		}
 	}
 	return message

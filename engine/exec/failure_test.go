@@ -32,6 +32,15 @@ func TestEveryEndOfAGuestHasItsMessage(t *testing.T) {
 				return failWith(g, abi.ErrPanic, "map at main.go:9: panic: boom\nmain.f(...)\n\tmain.go:10\n")
 			},
 			"map at main.go:9: panic: boom", "main.f(...)\n\tmain.go:10"},
+		{"a panic over a file",
+			func(g *puppet.Guest) int64 {
+				return failWith(g, abi.ErrPanic, "map at main.go:9: panic: open a.txt: Bad file number\nmain.f(...)\n")
+			},
+			"map at main.go:9: panic: open a.txt: Bad file number: a job has no files: read with TextFile, write with SaveAsTextFile", "main.f(...)"},
+		{"an exit over a file",
+			func(g *puppet.Guest) int64 { g.Print(2, "cannot open: Bad file descriptor\n"); g.Exit(1); return 0 },
+			"the task ended its program with exit code 1 (os.Exit, log.Fatal): panic instead; " +
+				"it printed last: cannot open: Bad file descriptor: a job has no files: read with TextFile, write with SaveAsTextFile", ""},
 		{"only the first reason counts",
 			func(g *puppet.Guest) int64 {
 				failWith(g, abi.ErrUser, "the first")
@@ -49,10 +58,10 @@ func TestEveryEndOfAGuestHasItsMessage(t *testing.T) {
 			"the guest trapped: unreachable in obey", "obey\nquern_task_1"},
 		{"an exit",
 			func(g *puppet.Guest) int64 { g.Exit(0); return 0 },
-			"the task ended its program with exit code 0 (os.Exit, log.Fatal): return an error or panic instead", ""},
+			"the task ended its program with exit code 0 (os.Exit, log.Fatal): panic instead", ""},
 		{"an exit with words",
 			func(g *puppet.Guest) int64 { g.Print(2, "first\n10:00 cannot open it\n\n"); g.Exit(1); return 0 },
-			"the task ended its program with exit code 1 (os.Exit, log.Fatal): return an error or panic instead; " +
+			"the task ended its program with exit code 1 (os.Exit, log.Fatal): panic instead; " +
 				"it printed last: 10:00 cannot open it", ""},
 		{"a death of Go's runtime",
 			func(g *puppet.Guest) int64 {

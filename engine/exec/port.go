@@ -10,6 +10,7 @@ import (
 	"github.com/quern-project/quern/engine/shuffle"
 	"github.com/quern-project/quern/engine/sink"
 	"github.com/quern-project/quern/engine/source"
+	"github.com/quern-project/quern/internal/units"
 	"github.com/quern-project/quern/sdk/abi"
 )
 
@@ -124,8 +125,8 @@ func (p *resultPort) abort()       {}
 type ResultTooLargeError struct{ Size, Limit int64 }
 
 func (e *ResultTooLargeError) Error() string {
-	return fmt.Sprintf("the result of one task is %d bytes or more, and all results of a job together may have %d: "+
-		"collect less, save it with SaveAsTextFile, or raise quern.driver.maxResultSize", e.Size, e.Limit)
+	return fmt.Sprintf("the result of one task is %s or more, and all results of a job together may have %s: "+
+		"collect less, save it with SaveAsTextFile, or raise quern.driver.maxResultSize", units.Bytes(e.Size), units.Bytes(e.Limit))
 }
 
 // sinkPort writes the task's attempt file.

@@ -233,7 +233,7 @@ func TestAResultOverTheDriversLimitFails(t *testing.T) {
 		g.Call(puppet.PortWrite, port, p, n)
 		return failWith(g, abi.ErrFailed, "what the guest says of it does not matter")
 	})
-	w.fails(u, msg.FailUser, "the result of one task is 1228800 bytes or more, and all results of a job together may have 1048576: "+
+	w.fails(u, msg.FailUser, "the result of one task is 1.2 MiB or more, and all results of a job together may have 1.0 MiB: "+
 		"collect less, save it with SaveAsTextFile, or raise quern.driver.maxResultSize")
 }
 

@@ -28,6 +28,7 @@ type task struct {
 	cancel context.CancelCauseFunc
 
 	memory  *memory.Task
+	image   int64 // bytes of the driver's memory that the task starts with
 	printed printed
 	last    *lastWords // of a runtime that ended the task, or nil
 	ports   []port     // by handle; nil when closed
@@ -101,6 +102,7 @@ func (t *task) execute(box *sandbox.Slot) (failure *msg.Failure) {
 		return t.classify(err)
 	}
 	defer img.Release()
+	t.image = img.Len()
 
 	t.fault = t.exec.cfg.Faults.draw(t.stage, t.desc)
 	if err := t.fault.at(atStart); err != nil {
@@ -160,7 +162,7 @@ func (t *task) Info() (w [abi.TaskInfoWords]uint64) {
 	w[abi.InfoPartition] = uint64(t.desc.Partition)
 	w[abi.InfoAttempt] = uint64(t.desc.Attempt)
 	w[abi.InfoSeed] = t.seed()
-	w[abi.InfoMemory] = uint64(t.exec.cfg.TaskMemory)
+	w[abi.InfoMemory] = uint64(min(t.exec.cfg.TaskMemory, t.image+t.exec.cfg.Memory/int64(t.exec.cfg.Cores)))
 	return w
 }
 
@@ -216,5 +218,5 @@ func (t *task) shuffleConfig() shuffle.Config {
 
 // name is how messages call the task.
 func (t *task) name() string {
-	return fmt.Sprintf("partition %d of %s (stage %s, attempt %d)", t.desc.Partition, t.stage.Name, t.stage.ID, t.desc.Attempt)
+	return fmt.Sprintf("partition %d of %s (stage %s, attempt %d)", t.desc.Partition, t.stage.Name, t.stage.ID, t.desc.Attempt+1)
 }

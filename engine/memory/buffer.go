@@ -1,6 +1,10 @@
 package memory
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/quern-project/quern/internal/units"
+)
 
 // Buffers lie outside Go's heap, so that a buffer's memory is really gone when
 // it is freed: a collector that runs when the heap has doubled would make the
@@ -43,7 +47,7 @@ func (t *Task) Map(n int) ([]byte, error) {
 	if b == nil && size > 0 {
 		var err error
 		if b, err = mapPages(size); err != nil {
-			return nil, fmt.Errorf("task %d: the system refuses a buffer of %s: %w", t.id, bytesText(int64(size)), err)
+			return nil, fmt.Errorf("task %d: the system refuses a buffer of %s: %w", t.id, units.Bytes(int64(size)), err)
 		}
 	}
 	return b[:n], nil

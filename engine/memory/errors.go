@@ -3,9 +3,8 @@ package memory
 import (
 	"fmt"
 
-	"github.com/dustin/go-humanize"
-
 	"github.com/quern-project/quern/engine/msg"
+	"github.com/quern-project/quern/internal/units"
 )
 
 // LimitError refuses what would take a task over its own limit. Sizes are bytes.
@@ -19,7 +18,7 @@ type LimitError struct {
 
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("task %d: over its memory limit of %s: it uses %s and needs another %s: raise %s, or use more partitions",
-		e.Task, bytesText(e.Limit), bytesText(e.Used), bytesText(e.Wanted), e.Setting)
+		e.Task, units.Bytes(e.Limit), units.Bytes(e.Used), units.Bytes(e.Wanted), e.Setting)
 }
 
 // PoolError refuses what would take a task over its share of the executor's
@@ -36,7 +35,5 @@ type PoolError struct {
 func (e *PoolError) Error() string {
 	return fmt.Sprintf("task %d: over its share of the executor's memory (%s, shared by %d running tasks): "+
 		"it uses %s and needs another %s: raise %s, run fewer tasks at a time, or use more partitions",
-		e.Task, bytesText(e.Size), e.Tasks, bytesText(e.Used), bytesText(e.Wanted), e.Setting)
+		e.Task, units.Bytes(e.Size), e.Tasks, units.Bytes(e.Used), units.Bytes(e.Wanted), e.Setting)
 }
-
-func bytesText(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dustin/go-humanize"
-
 	"github.com/quern-project/quern/engine/msg"
+	"github.com/quern-project/quern/internal/units"
 )
 
 // Task is what one task attempt draws its memory from.
@@ -223,7 +222,7 @@ func (t *Task) spill(need int64) (progress bool, err error) {
 	for _, s := range slices.Clone(t.spillers) {
 		n, err := s.Spill(need - freed)
 		if err != nil {
-			return false, fmt.Errorf("task %d: spilling to free %s of memory: %w", t.id, humanize.IBytes(uint64(need)), err)
+			return false, fmt.Errorf("task %d: spilling to free %s of memory: %w", t.id, units.Bytes(need), err)
 		}
 		if freed += n; freed >= need {
 			break

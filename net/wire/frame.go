@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/dustin/go-humanize"
+	"github.com/quern-project/quern/internal/units"
 )
 
 const (
@@ -36,7 +36,7 @@ func (e *TooLargeError) Error() string {
 		what = "a " + e.Type
 	}
 	return fmt.Sprintf("%s of %s (%d bytes) is over the limit of %s: move less in one message, or raise %s",
-		what, humanize.IBytes(uint64(e.Size)), e.Size, humanize.IBytes(uint64(e.Limit)), MaxSizeSetting)
+		what, units.Bytes(e.Size), e.Size, units.Bytes(e.Limit), MaxSizeSetting)
 }
 
 // ErrEmptyFrame is a frame of length 0, which no Writer writes.

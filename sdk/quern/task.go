@@ -145,7 +145,7 @@ func (t *task) explain(p any) *taskFailure {
 	if f, ok := p.(*taskFailure); ok {
 		return f.in(t)
 	}
-	what := "a closure called runtime.Goexit (t.FailNow and t.Fatal do, too); return an error or panic instead"
+	what := "a closure called runtime.Goexit (t.FailNow and t.Fatal do, too): panic instead"
 	if p != nil {
 		what = "panic: " + panicText(p)
 	}
