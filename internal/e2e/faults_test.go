@@ -27,7 +27,7 @@ var taskFaults = map[string]string{
 		"\tmain.init.func(...)\n\t\t<return []int64{1, 2, 3}[i+5]>",
 	"division": "map at <of a task>: panic: runtime error: integer divide by zero\n" +
 		"\tmain.init.func(...)\n\t\t<return i / zero>",
-	"goexit": "map at <of a task>: a closure called runtime.Goexit (t.FailNow and t.Fatal do, too); return an error or panic instead\n" +
+	"goexit": "map at <of a task>: a closure called runtime.Goexit (t.FailNow and t.Fatal do, too): panic instead\n" +
 		"\tmain.init.func(...)\n\t\t<runtime.Goexit()>",
 
 	// Go's runtime ends the program in these ways, and no code of the SDK runs.
@@ -38,10 +38,10 @@ var taskFaults = map[string]string{
 	"deadlock": "fatal error: all goroutines are asleep - deadlock!\n" +
 		"\tmain.init.func(...)\n\t\t<<-make(chan int)>",
 
-	"exit": "the task ended its program with exit code 3 (os.Exit, log.Fatal): return an error or panic instead; " +
+	"exit": "the task ended its program with exit code 3 (os.Exit, log.Fatal): panic instead; " +
 		"it printed last: about to leave",
-	"exit-0": "the task ended its program with exit code 0 (os.Exit, log.Fatal): return an error or panic instead",
-	"fatal": "the task ended its program with exit code 1 (os.Exit, log.Fatal): return an error or panic instead; " +
+	"exit-0": "the task ended its program with exit code 0 (os.Exit, log.Fatal): panic instead",
+	"fatal": "the task ended its program with exit code 1 (os.Exit, log.Fatal): panic instead; " +
 		"it printed last: DATE cannot go on with 2",
 
 	"memory": "out of memory: the task's memory is N MiB, wanted 1.0 MiB more, and the limit is 64 MiB: " +
@@ -72,7 +72,7 @@ func TestATaskThatGoesWrongSaysHowAndWhere(t *testing.T) {
 			}
 			want := ofATask + reason + "\n"
 			if p := printed[way]; p != "" {
-				want = "INFO " + p + " task=\"partition 1 of count (stage 0.0, attempt 0)\"\n" + want
+				want = "INFO " + p + " task=\"partition 1 of count (stage 0.0, attempt 1)\"\n" + want
 			}
 			compare(t, "stderr", want, legible(t, "faults", r.stderr))
 		})

@@ -45,10 +45,10 @@ func TestForkRules(t *testing.T) {
 				slices.Sort(stderr) // tasks print in any order
 				wantErr := ""
 				if rule == "prints" {
-					wantErr = `INFO a task's standard error 0 task="partition 0 of foreach (stage 0.0, attempt 0)"
-INFO a task's standard error 1 task="partition 1 of foreach (stage 0.0, attempt 0)"
-INFO a task's standard output 0 task="partition 0 of foreach (stage 0.0, attempt 0)"
-INFO a task's standard output 1 task="partition 1 of foreach (stage 0.0, attempt 0)"
+					wantErr = `INFO a task's standard error 0 task="partition 0 of foreach (stage 0.0, attempt 1)"
+INFO a task's standard error 1 task="partition 1 of foreach (stage 0.0, attempt 1)"
+INFO a task's standard output 0 task="partition 0 of foreach (stage 0.0, attempt 1)"
+INFO a task's standard output 1 task="partition 1 of foreach (stage 0.0, attempt 1)"
 the driver's standard error
 `
 				}
