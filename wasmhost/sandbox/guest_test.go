@@ -50,9 +50,8 @@ func guest(t testing.TB, name string, command func(out string) *exec.Cmd) []byte
 		return code
 	}
 	out := filepath.Join(t.TempDir(), name+".wasm")
-	cmd := command(out)
-	if text, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build the guest: %v: %v\n%s", cmd, err, text)
+	if err := build(command(out)); err != nil {
+		t.Fatal(err)
 	}
 	code, err := os.ReadFile(out)
 	if err != nil {

@@ -1,28 +1,27 @@
 package sandbox
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-// compileChildArg makes the test binary the compiling child process.
-const compileChildArg = "compile-child"
-
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == compileChildArg {
-		os.Exit(CompileChild(os.Stdin, os.Stdout))
-	}
 	dir, err := os.MkdirTemp("", "quern-sandbox")
-	if err != nil {
-		panic(err)
+	if err == nil {
+		sharedCache, compilerPath = filepath.Join(dir, "cache"), filepath.Join(dir, "compiler")
+		err = build(exec.Command("go", "build", "-o", compilerPath, "./testdata/compiler"))
 	}
-	sharedCache = dir
-	code := m.Run()
-	if code == 0 {
+	code := 1
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	} else if code = m.Run(); code == 0 {
 		if err := goleak.Find(); err != nil {
-			println(err.Error())
+			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}
 	}
@@ -30,8 +29,17 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+func build(cmd *exec.Cmd) error {
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build what the tests run: %v: %w\n%s", cmd, err, text)
+	}
+	return nil
+}
+
 // sharedCache keeps compiled guests for all tests of one run.
 var sharedCache string
 
+var compilerPath string
+
 // compiler is the Options.Compiler of the tests.
-func compiler() []string { return []string{os.Args[0], compileChildArg} }
+func compiler() []string { return []string{compilerPath} }
