@@ -112,3 +112,12 @@ func TestRecordsOfAllSizes(t *testing.T) {
 		})
 	}
 }
+
+// TestGarbageDoesNotFillAShare: tasks that hold little but throw away much get by
+// with their share of an executor that is much smaller than the limit of a task.
+func TestGarbageDoesNotFillAShare(t *testing.T) {
+	r := runGuest(t, t.TempDir(), []string{"--master", "local[2]", "--executor-memory", "24m"}, "faults", "shuffle", "100000000")
+	if r.code != 0 || r.stdout != "97656 elements\n" {
+		t.Errorf("it ends with exit code %d and prints %q and\n%s", r.code, r.stdout, r.stderr)
+	}
+}

@@ -129,7 +129,7 @@ const (
 	InfoPartition
 	InfoAttempt // 0 for the first
 	InfoSeed    // equal for every attempt of (job's ordinal, stage's ordinal, partition)
-	InfoMemory  // the linear memory's limit in bytes
+	InfoMemory  // how many bytes of linear memory the task can count on
 	TaskInfoWords
 )
 
