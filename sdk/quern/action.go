@@ -395,7 +395,7 @@ func countBy[T any, K comparable](in *rdd[T], name string, by func(T) K) (map[K]
 	if err != nil && in.base().err == nil {
 		return nil, fmt.Errorf("%s at %s: %w", name, callSite(), keyError(err))
 	}
-	counts := map[K]int64{}
+	counts := keyMap[K, int64]{values: map[K]int64{}, codec: k}
 	err = gather(in, name, nil, func(_ int, in iter.Seq[T], send func(Pair[K, int64])) {
 		t := newTable()
 		var numbers []int64
@@ -426,11 +426,46 @@ func countBy[T any, K comparable](in *rdd[T], name string, by func(T) K) (map[K]
 			return true
 		})
 		flush()
-	}, func(_ int, p Pair[K, int64]) { counts[p.Key] += p.Value })
+	}, func(_ int, p Pair[K, int64]) { counts.put(p, func(n int64) int64 { return n + p.Value }) })
 	if err != nil {
 		return nil, err
 	}
-	return counts, nil
+	return counts.whole(), nil
+}
+
+// keyMap is a map in which NaN, and what contains one, is a key like others, as
+// it is everywhere else. In a Go map no NaN is ever found again.
+type keyMap[K comparable, V any] struct {
+	values map[K]V
+	codec  *keyCodec              // nil if K is no key elsewhere
+	odd    map[string]*Pair[K, V] // those with NaN, by their encoding
+}
+
+// put enters what value makes of what is there for the pair's key.
+func (m *keyMap[K, V]) put(p Pair[K, V], value func(V) V) {
+	if p.Key == p.Key || m.codec == nil {
+		m.values[p.Key] = value(m.values[p.Key])
+		return
+	}
+	var e encoder
+	m.codec.enc(&e, unsafe.Pointer(&p.Key))
+	there := m.odd[string(e.b)]
+	if there == nil {
+		if m.odd == nil {
+			m.odd = map[string]*Pair[K, V]{}
+		}
+		there = &Pair[K, V]{Key: p.Key}
+		m.odd[string(e.b)] = there
+	}
+	there.Value = value(there.Value)
+}
+
+// whole returns the map.
+func (m *keyMap[K, V]) whole() map[K]V {
+	for _, p := range m.odd {
+		m.values[p.Key] = p.Value
+	}
+	return m.values
 }
 
 // Number is any type that Sum can add.

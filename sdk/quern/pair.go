@@ -1,6 +1,9 @@
 package quern
 
-import "iter"
+import (
+	"iter"
+	"unsafe"
+)
 
 // PairRDD is an RDD of keys with values. It is a small value; copy it freely.
 type PairRDD[K comparable, V any] struct {
@@ -125,22 +128,33 @@ func (p PairRDD[K, V]) Collect() ([]Pair[K, V], error) { return collect(p.r) }
 
 // CollectAsMap returns all pairs as a map; of equal keys the last one stays.
 func (p PairRDD[K, V]) CollectAsMap() (map[K]V, error) {
-	all := map[K]V{}
+	c, _ := keyCodecOf[K](false)
+	all := keyMap[K, V]{values: map[K]V{}, codec: c}
 	err := gather(p.r, "collectAsMap", nil, func(_ int, in iter.Seq[Pair[K, V]], send func(Pair[K, V])) {
 		in(func(v Pair[K, V]) bool { send(v); return true })
-	}, func(_ int, v Pair[K, V]) { all[v.Key] = v.Value })
+	}, func(_ int, v Pair[K, V]) { all.put(v, func(V) V { return v.Value }) })
 	if err != nil {
 		return nil, err
 	}
-	return all, nil
+	return all.whole(), nil
 }
 
 // Lookup returns the values of one key, in the order of the partitions.
 func (p PairRDD[K, V]) Lookup(key K) ([]V, error) {
 	values := []V{}
+	same := func(k K) bool { return k == key }
+	if c, err := keyCodecOf[K](false); err == nil && key != key { // with NaN in it
+		encoded := func(k K) string {
+			var e encoder
+			c.enc(&e, unsafe.Pointer(&k))
+			return string(e.b)
+		}
+		want := encoded(key)
+		same = func(k K) bool { return k != k && encoded(k) == want }
+	}
 	err := gather(p.r, "lookup", nil, func(_ int, in iter.Seq[Pair[K, V]], send func(V)) {
 		in(func(v Pair[K, V]) bool {
-			if v.Key == key {
+			if same(v.Key) {
 				send(v.Value)
 			}
 			return true
