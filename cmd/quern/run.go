@@ -179,6 +179,11 @@ func run(ctx context.Context, c *console, flags *pflag.FlagSet, f *runFlags, arg
 	if err != nil {
 		return err
 	}
+	if !f.verbose {
+		cutter := &dumpCutter{out: o.Stderr}
+		defer cutter.close()
+		o.Stderr = cutter
+	}
 	code, err := driver.Run(ctx, o)
 	var load *driver.LoadError
 	switch {

@@ -157,7 +157,12 @@ func TestTheDriversEndIsTheJobs(t *testing.T) {
 	t.Run("driver-memory", func(t *testing.T) {
 		t.Parallel()
 		r := runGuest(t, t.TempDir(), []string{"--conf", "quern.driver.memory=64m"}, "faults", "driver-memory")
-		// Go's runtime says at length where it was; the last line is ours.
+		// Go's runtime says at length where it was, and of that the driver's own stack
+		// is shown; the last line is ours.
+		if strings.Count(r.stderr, "\ngoroutine ") != 1 || !strings.Contains(r.stderr, "\nmain.main()\n") ||
+			!strings.Contains(r.stderr, "\n[goroutines left out: ") {
+			t.Errorf("stderr is %s", r.stderr)
+		}
 		last := r.stderr[1+strings.LastIndexByte(strings.TrimSpace(r.stderr), '\n'):]
 		compare(t, "the last line of stderr", "quern run: out of memory: the driver's memory is N MiB, wanted 1.0 MiB more, and the limit is "+
 			"64 MiB: keep less in the driver, or raise it with --conf quern.driver.memory=SIZE\n", legible(t, "faults", last))
