@@ -206,6 +206,7 @@ func TestBadGrants(t *testing.T) {
 	for flag, g := range map[string]struct{ read, write []string }{
 		"--allow-read":  {read: []string{"a", ""}},
 		"--allow-write": {write: []string{"a\x00b"}},
+		`--allow-read "s3://b": s3://b: this version reads`: {read: []string{"s3://b"}},
 	} {
 		if _, err := New(".", g.read, g.write); err == nil || !strings.HasPrefix(err.Error(), flag) {
 			t.Errorf("error %v, want one that names %s", err, flag)

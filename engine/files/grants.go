@@ -90,10 +90,18 @@ func (g *Grants) Abs(path string) (string, error) {
 		return "", errors.New("the path is empty")
 	case strings.IndexByte(path, 0) >= 0:
 		return "", fmt.Errorf("the path %q has a zero byte in it", path)
+	case isURL(path):
+		return "", fmt.Errorf("%s: this version reads and writes local files only: give a path", path)
 	case filepath.IsAbs(path):
 		return filepath.Clean(path), nil
 	}
 	return filepath.Join(g.folder, path), nil
+}
+
+// isURL says whether a path looks like s3://bucket/key or file:///name.
+func isURL(path string) bool {
+	scheme, _, found := strings.Cut(path, "://")
+	return found && scheme != "" && !strings.ContainsAny(scheme, `/\`)
 }
 
 // grant is one granted path, absolute and clean.

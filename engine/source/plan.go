@@ -115,6 +115,9 @@ func find(g *files.Grants, path string) ([]files.File, error) {
 	if (refused || errors.Is(err, fs.ErrNotExist)) && files.HasPattern(abs) {
 		return match(g, abs)
 	}
+	if errors.Is(err, fs.ErrNotExist) && strings.Contains(path, ",") {
+		err = fmt.Errorf("%w (for several paths there is TextFiles)", err)
+	}
 	if err == nil && len(found) == 0 {
 		err = &EmptyError{Path: abs, Folder: true}
 	}

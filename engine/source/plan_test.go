@@ -145,6 +145,10 @@ func TestPathsThatCannotBeRead(t *testing.T) {
 	at := func(name string) string { return filepath.Join(w.folder, name) }
 	for path, want := range map[string]string{
 		"none":         "reading " + at("none") + ": there is no such file or folder",
+		"none,void":    "reading " + at("none,void") + ": there is no such file or folder (for several paths there is TextFiles)",
+		"s3://b/k":     "reading text: s3://b/k: this version reads and writes local files only: give a path",
+		"file:///x":    "reading text: file:///x: this version reads and writes local files only: give a path",
+		"./s3://b/k":   "reading " + at("s3:/b/k") + ": there is no such file or folder",
 		"none/*":       "reading " + at("none/*") + ": no file matches; names that begin with _ or . do not count",
 		"void":         "reading " + at("void") + ": there is no file in the folder; names that begin with _ or . do not count",
 		"void/*":       "reading " + at("void/*") + ": no file matches; names that begin with _ or . do not count",

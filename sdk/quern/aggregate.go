@@ -248,5 +248,9 @@ func allRecords[K comparable, V any](in *keyed[K, V], p int) iter.Seq[Pair[K, V]
 }
 
 func failPartition(p, n int) {
-	fail(abi.ErrUser, "the partitioner's function returned "+strconv.Itoa(p)+", not a partition from 0 to "+strconv.Itoa(n-1))
+	place := ""
+	if t := registry.task.Load(); t != nil && t.reader != nil { // whose partitioner it is
+		place = t.reader.name + " at " + t.reader.site
+	}
+	failAt(place, abi.ErrUser, "the partitioner's function returned "+strconv.Itoa(p)+", not a partition from 0 to "+strconv.Itoa(n-1))
 }

@@ -110,16 +110,22 @@ func parseSize(s string) (int64, error) {
 	return n << shift, nil
 }
 
-// define records an RDD and answers its number of partitions.
-func (e *evaluator) define(d *abi.RDDDesc) (int, error) {
-	n, err := e.defineChecked(d)
-	if err != nil {
-		return 0, fmt.Errorf("define RDD %d%s: %w", d.ID, where(d.Name, d.CallSite), err)
+// define records an RDD and answers its number of partitions. Who defines it says
+// which operation it is.
+func (e *evaluator) define(d *abi.RDDDesc) (n int, err error) {
+	var text [][]textPiece
+	if d.Text != nil && len(d.Deps) == 0 {
+		if text, err = planText(d.Text, e.maxPartitionBytes); err != nil {
+			return 0, err
+		}
+	}
+	if n, err = e.defineChecked(d, text); err != nil {
+		return 0, fmt.Errorf("define RDD %d: %w", d.ID, err)
 	}
 	return n, nil
 }
 
-func (e *evaluator) defineChecked(d *abi.RDDDesc) (int, error) {
+func (e *evaluator) defineChecked(d *abi.RDDDesc, text [][]textPiece) (int, error) {
 	switch {
 	case d.ID == 0:
 		return 0, badArgument("RDDs are numbered from 1")
@@ -140,10 +146,6 @@ func (e *evaluator) defineChecked(d *abi.RDDDesc) (int, error) {
 		return nil
 	}
 	if d.Text != nil {
-		text, err := planText(d.Text, e.maxPartitionBytes)
-		if err != nil {
-			return 0, err
-		}
 		if err := agree(len(text)); err != nil {
 			return 0, err
 		}

@@ -42,6 +42,9 @@ func newNativeSink(d *abi.SinkDesc) (*nativeSink, error) {
 	if d.Path == "" {
 		return nil, badArgument("save: the path is empty")
 	}
+	if isURL(d.Path) {
+		return nil, badArgument("save to %s: this version reads and writes local files only: give a path", d.Path)
+	}
 	return s, s.checkFree()
 }
 

@@ -89,6 +89,10 @@ func findFiles(path string) ([]textPiece, error) {
 	if path == "" {
 		return nil, badArgument("reading text: the path is empty")
 	}
+	if isURL(path) {
+		return nil, badArgument("reading %s: this version reads and writes local files only: give a path", path)
+	}
+	given := path
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading text: %w", err)
@@ -100,6 +104,8 @@ func findFiles(path string) ([]textPiece, error) {
 		err = addFiles(&files, path, nil)
 	}
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && strings.Contains(given, ","):
+		return nil, fmt.Errorf("%w (for several paths there is TextFiles)", err)
 	case err != nil:
 		return nil, err
 	case len(files) == 0:
@@ -107,6 +113,12 @@ func findFiles(path string) ([]textPiece, error) {
 	}
 	slices.SortFunc(files, func(a, b textPiece) int { return strings.Compare(a.path, b.path) })
 	return slices.Compact(files), nil
+}
+
+// isURL says whether a path looks like s3://bucket/key or file:///name.
+func isURL(path string) bool {
+	scheme, _, found := strings.Cut(path, "://")
+	return found && scheme != "" && !strings.ContainsAny(scheme, `/\`)
 }
 
 // addFiles adds a file, or all files in a folder and its folders. Links are

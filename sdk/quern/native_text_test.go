@@ -121,6 +121,10 @@ func TestTextPathsThatStandForNothingAreNamed(t *testing.T) {
 	for path, want := range map[string]string{
 		"":            "the path is empty",
 		"missing.txt": "missing.txt: no such file",
+		"a.txt,b.txt": "a.txt,b.txt: no such file or directory (for several paths there is TextFiles)",
+		"s3://b/k":    "reading s3://b/k: this version reads and writes local files only: give a path",
+		"file:///x":   "reading file:///x: this version reads and writes local files only: give a path",
+		"./s3://b/k":  "k: no such file",
 		"missing/*":   "missing/*: no file matches",
 		"in/a/*":      "in/a/*: not a directory",
 		"empty":       "empty: no file matches",

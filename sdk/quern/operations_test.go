@@ -438,7 +438,11 @@ func TestPartitionersPutKeysWhereTheySay(t *testing.T) {
 	}
 	equal(t, "keys by hash", 10, len(seen))
 	_, err := pairs.PartitionBy(quern.FuncPartitioner(2, func(k int64) int { return int(k) })).Count()
-	contains(t, err, "returned 2, not a partition from 0 to 1")
+	contains(t, err, "failed: partitionBy at operations_test.go:", ": the partitioner's function returned 2, not a partition from 0 to 1")
+	_, err = pairs.PartitionBy(quern.FuncPartitioner(2, func(k int64) int { panic("no key") })).Count()
+	contains(t, err, "failed: partitionBy at operations_test.go:", ": panic: no key")
+	_, err = pairs.ReduceByKey(func(a, b string) string { panic("no sum") }).Count()
+	contains(t, err, "failed: reduceByKey at operations_test.go:", ": panic: no sum")
 }
 
 func contains(t *testing.T, err error, parts ...string) {

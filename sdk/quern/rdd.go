@@ -76,6 +76,9 @@ func define(d definition) node {
 	if n.ctx == nil && len(d.parents) > 0 {
 		n.ctx = d.parents[0].ctx
 	}
+	for _, s := range d.shuffles {
+		s.reader = &node{name: n.name, site: n.site, entries: n.entries}
+	}
 	n.err = n.check(d)
 	if n.err != nil {
 		return n

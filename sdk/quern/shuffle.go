@@ -15,6 +15,7 @@ type shuffle struct {
 	desc   abi.ShuffleDesc
 	parent *node
 	write  func(p int) // the map side for the parent's partition p
+	reader *node       // name, site and functions of the RDD that reads it; nil before it is defined
 }
 
 func newShuffle(parent *node, lay *layout, sorted bool) *shuffle {

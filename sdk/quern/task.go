@@ -38,6 +38,7 @@ type task struct {
 	id        uint32
 	goroutine uint64 // native only
 	rdd       *node  // whose partition is computed
+	reader    *node  // of the shuffle that is written, or nil: its functions run here, too
 	name      string // for people: what it is done for, and where
 	site      string
 	failure   *taskFailure
@@ -46,16 +47,20 @@ type task struct {
 // taskFailure travels as a panic from where the SDK finds that a task cannot go
 // on to runTask.
 type taskFailure struct {
-	code abi.Code
-	text string
+	code  abi.Code
+	text  string
+	place string // the operation whose fault it is; "" if it is the task's
 }
 
 func (f *taskFailure) Error() string { return f.text }
 
 // fail ends the running task. It notes the failure, too, so that a closure that
 // recovers from every panic cannot turn it into a success.
-func fail(code abi.Code, text string) {
-	f := &taskFailure{code, text}
+func fail(code abi.Code, text string) { failAt("", code, text) }
+
+// failAt is fail with the operation whose fault it is.
+func failAt(place string, code abi.Code, text string) {
+	f := &taskFailure{code, text, place}
 	if t := registry.task.Load(); t != nil && t.failure == nil {
 		t.failure = f
 	}
@@ -103,7 +108,7 @@ func runTask(kind abi.TaskKind, id uint32, partition uint32) (result int64) {
 		}
 	case abi.TaskShuffle:
 		if s := findShuffle(id); s != nil {
-			t.rdd, t.name, t.site = s.parent, s.parent.name, s.parent.site
+			t.rdd, t.name, t.site, t.reader = s.parent, s.parent.name, s.parent.site, s.reader
 			run = func() { s.write(int(partition)) }
 		}
 	}
@@ -150,15 +155,18 @@ func (t *task) explain(p any) *taskFailure {
 		what = "panic: " + panicText(p)
 	}
 	// The first line is the message; the rest is the stack.
-	return &taskFailure{abi.ErrPanic, t.culprit() + ": " + oneLine(what) + "\n" + trimStack(string(debug.Stack()))}
+	return &taskFailure{code: abi.ErrPanic, text: t.culprit() + ": " + oneLine(what) + "\n" + trimStack(string(debug.Stack()))}
 }
 
 // in adds to a failure where it happened.
 func (f *taskFailure) in(t *task) *taskFailure {
-	if t.name == "" {
+	switch {
+	case f.place != "":
+		return &taskFailure{code: f.code, text: f.place + ": " + f.text}
+	case t.name == "":
 		return f
 	}
-	return &taskFailure{f.code, t.name + " at " + t.site + ": " + f.text}
+	return &taskFailure{code: f.code, text: t.name + " at " + t.site + ": " + f.text}
 }
 
 func panicText(p any) string {
@@ -174,7 +182,8 @@ func panicText(p any) string {
 func oneLine(s string) string { return strings.ReplaceAll(strings.TrimSpace(s), "\n", " | ") }
 
 // culprit names the RDD whose closure is the innermost on the stack, which is
-// the task's own RDD or one that it is computed from without a shuffle. What a
+// the task's own RDD, one that it is computed from without a shuffle, or the one
+// that reads the shuffle which the task writes. What a
 // closure contains, such as an iterator that it has returned, is part of it.
 func (t *task) culprit() string {
 	if t.rdd == nil {
@@ -201,6 +210,9 @@ func (t *task) culprit() string {
 		}
 	}
 	visit(t.rdd)
+	if t.reader != nil {
+		visit(t.reader)
+	}
 	pcs := make([]uintptr, 200)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(0, pcs)])
 	for {
