@@ -11,8 +11,8 @@
 // with a task for each partition of the shuffle's parent; what ends in the action
 // is the job's result stage. A stage runs when all stages it reads from have all
 // their outputs, and only for partitions whose output is missing. There is one
-// map stage for each shuffle, for as long as the application lives, shared by all
-// jobs: a later job whose shuffle has all its outputs skips the stage and
+// map stage for each shuffle, until DropShuffles says that no later job will read
+// it, shared by all jobs: a later job whose shuffle has all its outputs skips the stage and
 // everything before it.
 //
 // A stage may be submitted several times; each is an attempt. An attempt ends
@@ -38,19 +38,20 @@
 // The shell around a Scheduler owns it together with a graph.Graph and a
 // sched.Scheduler, on one goroutine. Whenever something has happened it
 //
-//  1. calls the method for it: SubmitJob, CancelJob, FailJob, ExecutorLost, or, for what
+//  1. calls the method for it: SubmitJob, CancelJob, FailJob, DropShuffles, ExecutorLost, or, for what
 //     sched reports, TaskEnded and TaskSetFailed. When an executor is lost, sched
 //     is told first and its reports are passed on before, or after, ExecutorLost;
 //     both orders are right. An executor's ID is never used again after it is lost.
 //  2. calls Ready and does what it says, in the order of its fields:
 //     Submit, Cancel and Done go to the methods of sched.Scheduler of those names;
 //     Results go to whoever waits for the job, who puts them in the order of their
-//     index; Ended ends the job; Release drops images; Events go to the event bus.
+//     index; Ended ends the job; Release drops images; Remove has executors delete
+//     shuffles' data; Events go to the event bus.
 //  3. asks sched.Scheduler.Ready for further reports and goes back to 1 with them
 //     until both have nothing more, then lets sched launch tasks.
 //
 // The shell keeps a job's image from SubmitJob until Release names it, at the end
-// of the job or, if a map stage first ran with it, never. It answers executors'
+// of the job or, if a map stage first ran with it, of the stage. It answers executors'
 // requests for map outputs with MapOutputs. If that fails because outputs are
 // missing, the executor reports the task as failed with msg.FailFetch and a
 // msg.FetchLost whose Map is -1.

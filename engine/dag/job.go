@@ -155,10 +155,56 @@ func (d *Scheduler) endJob(j *job, err *JobError) {
 		ended.Error, ended.Cancelled = err.Error(), err.Cancelled
 	}
 	d.out.Events = append(d.out.Events, ended)
-	if d.images[j.Image]--; d.images[j.Image] == 0 {
-		delete(d.images, j.Image)
-		d.out.Release = append(d.out.Release, j.Image)
+	d.release(j.Image)
+	d.sweep()
+}
+
+// release notes that an image has one user less.
+func (d *Scheduler) release(id msg.ImageID) {
+	if d.images[id]--; d.images[id] == 0 {
+		delete(d.images, id)
+		d.out.Release = append(d.out.Release, id)
 	}
+}
+
+// DropShuffles takes the report that nothing in the driver refers to the shuffles
+// any more. Their map stages and data are forgotten as soon as no running job
+// reads them. It is the part of Spark's ContextCleaner that is decided here.
+func (d *Scheduler) DropShuffles(ids []msg.ShuffleID) {
+	d.dropped = append(d.dropped, ids...)
+	d.sweep()
+}
+
+// sweep forgets the dropped shuffles that are not in use.
+func (d *Scheduler) sweep() {
+	if len(d.dropped) == 0 {
+		return
+	}
+	used := make(map[*stage]struct{})
+	for _, j := range d.jobs {
+		for _, s := range j.stages {
+			used[s] = struct{}{}
+			for _, p := range s.parents {
+				used[p] = struct{}{}
+			}
+		}
+	}
+	d.dropped = slices.DeleteFunc(d.dropped, func(id msg.ShuffleID) bool {
+		s := d.byShuffle[id]
+		if s == nil {
+			return true
+		}
+		if _, ok := used[s]; ok {
+			return false
+		}
+		delete(d.byShuffle, id)
+		d.stages[s.id] = nil
+		if s.attempts > 0 {
+			d.release(s.desc.Image)
+		}
+		d.out.Remove = append(d.out.Remove, id)
+		return true
+	})
 }
 
 // abandon stops a stage that no job needs any more.

@@ -22,6 +22,8 @@ type Ready struct {
 	Ended []JobEnded
 	// Release lists images that are not needed any more; each comes once.
 	Release []msg.ImageID
+	// Remove lists shuffles whose data are not needed any more; each comes once.
+	Remove []msg.ShuffleID
 	// Events are for listeners.
 	Events []event.Event
 }
@@ -29,7 +31,7 @@ type Ready struct {
 // Empty says whether there is nothing to do.
 func (r *Ready) Empty() bool {
 	return len(r.Submit) == 0 && len(r.Cancel) == 0 && len(r.Done) == 0 && len(r.Results) == 0 &&
-		len(r.Ended) == 0 && len(r.Release) == 0 && len(r.Events) == 0
+		len(r.Ended) == 0 && len(r.Release) == 0 && len(r.Remove) == 0 && len(r.Events) == 0
 }
 
 // reset empties the slices and lets go of what they referred to.
@@ -40,6 +42,7 @@ func (r *Ready) reset() {
 	r.Results = emptied(r.Results)
 	r.Ended = emptied(r.Ended)
 	r.Release = emptied(r.Release)
+	r.Remove = emptied(r.Remove)
 	r.Events = emptied(r.Events)
 }
 

@@ -29,6 +29,8 @@ type Scheduler struct {
 	// images counts the users of each image: jobs, and map stages that first ran
 	// with it.
 	images map[msg.ImageID]int
+	// dropped are shuffles that the driver does not refer to, but running jobs may.
+	dropped []msg.ShuffleID
 	// lost holds the executors that are gone, so that reports of theirs which
 	// were under way are not believed.
 	lost map[msg.ExecutorID]struct{}

@@ -42,6 +42,9 @@ func carry[T any](l *local, m T) T {
 
 func (l *local) launch(m msg.Launch) { l.executor.Launch(carry(l, m)) }
 func (l *local) kill(m msg.Kill)     { l.executor.Kill(carry(l, m)) }
+func (l *local) removeShuffles(m msg.RemoveShuffles) {
+	l.executor.RemoveShuffles(carry(l, m))
+}
 
 // The executor's side: exec.DriverClient.
 

@@ -3,6 +3,7 @@ package driver
 import (
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/quern-project/quern/engine/dag"
@@ -16,6 +17,7 @@ import (
 type cluster interface {
 	launch(msg.Launch)
 	kill(msg.Kill)
+	removeShuffles(msg.RemoveShuffles)
 }
 
 type loopConfig struct {
@@ -216,6 +218,9 @@ func (l *loop) do(r *dag.Ready) {
 	for _, id := range r.Release {
 		l.cfg.images.drop(id)
 	}
+	if len(r.Remove) > 0 {
+		l.to.removeShuffles(msg.RemoveShuffles{Shuffles: slices.Clone(r.Remove)})
+	}
 }
 
 func (l *loop) deliver(r *dag.JobResult) {
@@ -228,9 +233,10 @@ func (l *loop) deliver(r *dag.JobResult) {
 	}
 }
 
-// submit starts a job.
-func (l *loop) submit(spec dag.Job, c *committer) (j *job, err error) {
+// submit starts a job. No later one will read the dropped shuffles.
+func (l *loop) submit(spec dag.Job, dropped []msg.ShuffleID, c *committer) (j *job, err error) {
 	callErr := l.call(func() {
+		l.dag.DropShuffles(dropped)
 		if err = l.dag.SubmitJob(spec); err != nil {
 			return
 		}

@@ -196,7 +196,11 @@ func (s *session) RunJob(driver *sandbox.Instance, d abi.JobDesc) (uint32, error
 	img.Retain()
 	spec.Image = s.images.add(img)
 
-	j, err := s.loop.submit(spec, committed)
+	dropped := make([]msg.ShuffleID, len(d.Dropped))
+	for i, id := range d.Dropped {
+		dropped[i] = msg.ShuffleID(id)
+	}
+	j, err := s.loop.submit(spec, dropped, committed)
 	if err != nil {
 		s.images.drop(spec.Image)
 		return 0, errors.Join(err, committed.abort())

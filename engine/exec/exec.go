@@ -15,6 +15,7 @@ import (
 	"github.com/quern-project/quern/engine/files"
 	"github.com/quern-project/quern/engine/memory"
 	"github.com/quern-project/quern/engine/msg"
+	"github.com/quern-project/quern/engine/shuffle"
 	"github.com/quern-project/quern/wasmhost/image"
 	"github.com/quern-project/quern/wasmhost/sandbox"
 )
@@ -109,6 +110,23 @@ func (e *Executor) Kill(k msg.Kill) {
 			t.kill(&KilledError{Reason: k.Reason})
 		}
 	}
+}
+
+// RemoveShuffles deletes what map tasks of the shuffles have written. It does not
+// wait for that.
+func (e *Executor) RemoveShuffles(m msg.RemoveShuffles) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closing {
+		return
+	}
+	e.slots.Go(func() {
+		for _, id := range m.Shuffles {
+			if err := shuffle.Remove(e.cfg.LocalDir, id); err != nil {
+				e.cfg.Log.Warn("a shuffle that is not needed any more stays on disk", "cause", err)
+			}
+		}
+	})
 }
 
 // KilledError is the cause with which a task's context ends.

@@ -63,6 +63,12 @@ type Sink struct {
 	Job         JobID  `cbor:"3,keyasint"`           // part of the attempt folders' name
 }
 
+// RemoveShuffles tells an executor that the data of shuffles are not needed any
+// more.
+type RemoveShuffles struct {
+	Shuffles []ShuffleID `cbor:"1,keyasint"`
+}
+
 // Kill asks an executor to stop tasks. A task that has really stopped is
 // reported as StateKilled.
 type Kill struct {

@@ -105,6 +105,7 @@ func TestDescriptorsOfGuestsComeBackEqual(t *testing.T) {
 		d := abi.JobDesc{
 			RDD: id(t, "rdd"), Action: id(t, "action"), Name: text().Draw(t, "name"), CallSite: text().Draw(t, "call site"),
 			Partitions: rapid.SliceOf(rapid.IntMin(0)).Draw(t, "partitions"), Sink: maybe(t, "sink", sinks),
+			Dropped: rapid.SliceOf(rapid.Uint32()).Draw(t, "dropped"),
 		}
 		returns(t, d, d.AppendCBOR(nil))
 	}))
@@ -120,7 +121,7 @@ func TestDescriptorsHaveNoFieldThatGuestsForget(t *testing.T) {
 			Deps: []abi.DepDesc{{Parent: 1, Kind: 2, Start: 3, Shuffle: &shuffle}},
 			Text: &abi.TextDesc{Paths: []string{"p"}, MinPartitions: 1}},
 		&abi.JobDesc{RDD: 1, Action: 2, Name: "n", CallSite: "c", Partitions: []int{1},
-			Sink: &abi.SinkDesc{Path: "p", Compression: "c"}},
+			Sink: &abi.SinkDesc{Path: "p", Compression: "c"}, Dropped: []uint32{1}},
 	} {
 		encoded := desc.AppendCBOR([]byte("before"))
 		want, err := Marshal(desc)

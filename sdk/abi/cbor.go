@@ -164,5 +164,6 @@ func (d *JobDesc) AppendCBOR(b []byte) []byte {
 		s.text(2, d.Sink.Compression)
 		f.body = s.appendTo(f.body)
 	}
+	list(&f, 7, d.Dropped, func(b []byte, id uint32) []byte { return appendHead(b, majorUint, uint64(id)) })
 	return f.appendTo(b)
 }

@@ -91,6 +91,9 @@ type JobDesc struct {
 	// nil for all, ascending.
 	Partitions []int     `cbor:"5,keyasint,omitempty"`
 	Sink       *SinkDesc `cbor:"6,keyasint,omitempty"`
+	// Dropped are shuffles that nothing in the driver refers to any more: no later
+	// job reads them, and the host may forget their data.
+	Dropped []uint32 `cbor:"7,keyasint,omitempty"`
 }
 
 // SinkDesc is a committed output folder with one file a partition.

@@ -74,6 +74,7 @@ func (a *action) run(partitions []int, sink *abi.SinkDesc, receive func(p int, b
 	}()
 	job := hostJobRun(&abi.JobDesc{
 		RDD: a.rdd.id, Action: a.id, Name: a.name, CallSite: a.site, Partitions: partitions, Sink: sink,
+		Dropped: takeDropped(),
 	})
 	if job < 0 {
 		return a.failed(job)

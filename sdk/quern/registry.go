@@ -2,6 +2,7 @@ package quern
 
 import (
 	"math"
+	"runtime"
 	"sync"
 	"sync/atomic"
 )
@@ -18,6 +19,8 @@ var registry struct {
 
 	mu      sync.Mutex
 	actions map[uint32]*action // that are running
+	made    int                // shuffles, since the collector last looked for dropped ones
+	dropped []uint32           // shuffles that the host has not been told of
 
 	task atomic.Pointer[task] // that is running in this memory
 
@@ -66,6 +69,45 @@ func findShuffle(id uint32) *shuffle {
 		}
 	}
 	return nil
+}
+
+// collectShuffles is how many shuffles are made before the driver's collector is
+// run, which otherwise sees no reason to in a driver that has little memory: their
+// data, and the memory that their map tasks ran on, lie with the host.
+const collectShuffles = 64
+
+// trackShuffle notes when s is dropped by the user, as the collector finds out.
+func trackShuffle(s *shuffle) {
+	if !forks {
+		return
+	}
+	registry.mu.Lock()
+	registry.made++
+	registry.mu.Unlock()
+	runtime.AddCleanup(s, func(id uint32) {
+		registry.mu.Lock()
+		defer registry.mu.Unlock()
+		registry.dropped = append(registry.dropped, id)
+	}, s.desc.ID)
+}
+
+// takeDropped answers the shuffles that have been dropped, once.
+func takeDropped() []uint32 {
+	registry.mu.Lock()
+	many := registry.made >= collectShuffles
+	if many {
+		registry.made = 0
+	}
+	registry.mu.Unlock()
+	if many {
+		runtime.GC()
+		runtime.Gosched() // to the cleanups
+	}
+	registry.mu.Lock()
+	defer registry.mu.Unlock()
+	dropped := registry.dropped
+	registry.dropped = nil
+	return dropped
 }
 
 // lineageShuffles collects the shuffles that n is made of, by id.

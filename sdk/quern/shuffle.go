@@ -19,9 +19,11 @@ type shuffle struct {
 }
 
 func newShuffle(parent *node, lay *layout, sorted bool) *shuffle {
-	return &shuffle{parent: parent, desc: abi.ShuffleDesc{
+	s := &shuffle{parent: parent, desc: abi.ShuffleDesc{
 		ID: nextID(&registry.shuffles), Partitioner: lay.kind, Partitions: lay.n, Bounds: lay.bounds, Sorted: sorted,
 	}}
+	trackShuffle(s)
+	return s
 }
 
 func (s *shuffle) dep() abi.DepDesc {
