@@ -17,7 +17,7 @@ func loadError(err error) error {
 	)
 	switch {
 	case errors.As(err, &module):
-		return &LoadError{Cause: err}
+		return &LoadError{Cause: module}
 	case errors.As(err, &limit):
 		setting := "quern.compile.cpu"
 		if limit.Memory > 0 {

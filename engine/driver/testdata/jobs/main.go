@@ -42,22 +42,6 @@ var jobs = map[string]func(*quern.Context) error{
 		})
 	},
 	// shuffle reads one shuffle twice. Its map tasks say which they are.
-	// dropping keeps one shuffle and drops one after the other.
-	"dropping": func(ctx *quern.Context) error {
-		sum := func(a, b int64) int64 { return a + b }
-		pair := func(i int64) (int64, int64) { return i % 7, i }
-		kept := ctx.Range(0, 1000, 1, 3).MapToPair(pair).ReduceByKey(sum, 1)
-		for round := range 300 {
-			dropped := ctx.Range(0, 10, 1, 1).MapToPair(pair).ReduceByKey(sum, 1)
-			for _, r := range []quern.PairRDD[int64, int64]{kept, dropped} {
-				if n, err := r.Count(); n != 7 || err != nil {
-					return fmt.Errorf("round %d: %d keys, %w", round, n, err)
-				}
-			}
-			fmt.Println("round", round)
-		}
-		return nil
-	},
 	"shuffle": func(ctx *quern.Context) error {
 		sums := ctx.Range(0, 1000, 1).MapPartitions(func(in iter.Seq[int64]) iter.Seq[int64] {
 			return func(yield func(int64) bool) {
@@ -147,6 +131,22 @@ var jobs = map[string]func(*quern.Context) error{
 		return nil
 	},
 	"mix": mix,
+	// dropping keeps one shuffle and drops one after the other.
+	"dropping": func(ctx *quern.Context) error {
+		sum := func(a, b int64) int64 { return a + b }
+		pair := func(i int64) (int64, int64) { return i % 7, i }
+		kept := ctx.Range(0, 1000, 1, 3).MapToPair(pair).ReduceByKey(sum, 1)
+		for round := range 300 {
+			dropped := ctx.Range(0, 10, 1, 1).MapToPair(pair).ReduceByKey(sum, 1)
+			for _, r := range []quern.PairRDD[int64, int64]{kept, dropped} {
+				if n, err := r.Count(); n != 7 || err != nil {
+					return fmt.Errorf("round %d: %d keys, %w", round, n, err)
+				}
+			}
+			fmt.Println("round", round)
+		}
+		return nil
+	},
 }
 
 func second[T any](_ T, err error) error { return err }
