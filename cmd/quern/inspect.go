@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -136,7 +137,10 @@ func newInspection(file string, info *module.Info, problems []string) *inspectio
 		in.Memories = append(in.Memories, memory)
 	}
 	for _, i := range info.Imports {
-		in.Imports = append(in.Imports, extern(i.Import.String(), i.Kind, i.Type))
+		// Go's linker imports a function once for each package that declares it.
+		if x := extern(i.Import.String(), i.Kind, i.Type); !slices.Contains(in.Imports, x) {
+			in.Imports = append(in.Imports, x)
+		}
 	}
 	for _, e := range info.Exports {
 		in.Exports = append(in.Exports, extern(e.Name, e.Kind, e.Type))

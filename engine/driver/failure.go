@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/quern-project/quern/internal/units"
+	"github.com/quern-project/quern/wasmhost/image"
 	"github.com/quern-project/quern/wasmhost/sandbox"
 )
 
@@ -26,6 +27,16 @@ func loadError(err error) error {
 		return &LoadError{Cause: fmt.Errorf("%w; if it is neither, raise --conf %s", err, setting)}
 	case errors.As(err, &full):
 		return fmt.Errorf("%w: free space on it, or point quern.cache.dir to another one", err)
+	}
+	return err
+}
+
+// captureError says what became of the image of an action.
+func captureError(err error) error {
+	if limit := (*image.LimitError)(nil); errors.As(err, &limit) {
+		return fmt.Errorf("out of memory: with this action, the images of the driver's memory would take %s, and the limit is %s: "+
+			"keep less in the driver, drop RDDs that were shuffled, or raise it with --conf quern.driver.imageMemory=SIZE",
+			units.Bytes(limit.Want), units.Bytes(limit.Limit))
 	}
 	return err
 }

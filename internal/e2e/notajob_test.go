@@ -31,7 +31,7 @@ func TestWhatIsNotAJob(t *testing.T) {
 		"a text":        {[]byte("The quern is older than the mill.\n"), nil, "is not WebAssembly"},
 		"nothing":       {nil, nil, "the file is empty"},
 		"a native one":  {read(theWorld.native("pi")), nil, "is a native program"},
-		"no job":        {read(theWorld.guest("plain")), nil, "not a Quern job: it does not import quern.yield"},
+		"no job":        {read(theWorld.guest("plain")), nil, "not a Quern job: it does not use a Quern SDK ("},
 		"an import":     {importing("env", "evil"), nil, "not a Quern job: it imports env.evil"},
 		"truncated":     {job[:len(job)/2], nil, "the file is cut off"},
 		"cut short":     {job[:len(job)-1], nil, "the file is cut off"},

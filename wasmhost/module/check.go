@@ -10,9 +10,13 @@ import (
 // NotJobError says why a module that can be read is not a job.
 type NotJobError struct {
 	Problems []string // as Info.JobProblems gives them; at least one
+	NoSDK    bool     // it is an ordinary program, and everything else follows from that
 }
 
 func (e *NotJobError) Error() string {
+	if e.NoSDK {
+		return "not a Quern job: it does not use a Quern SDK ('quern new NAME' makes a project that does, 'quern inspect' says more)"
+	}
 	const most = 3
 	shown := e.Problems
 	if len(shown) > most {
@@ -48,6 +52,17 @@ func (i *Info) JobProblems(o Options) []string {
 		add("its mutable global %s cannot be captured; only i32, i64, f32 and f64 can", g)
 	}
 	return p
+}
+
+// plain says whether the module imports nothing of a job's, but only what an
+// ordinary program may.
+func (i *Info) plain(o Options) bool {
+	for _, imp := range i.Imports {
+		if _, allowed := o.Imports[imp.Module]; !allowed || imp.Module == o.Yield.Module {
+			return false
+		}
+	}
+	return true
 }
 
 type addFunc func(format string, args ...any)

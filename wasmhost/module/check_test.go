@@ -50,7 +50,7 @@ func TestRefusals(t *testing.T) {
 		{"text", []byte("\n  (module)"), "text format (.wat)"},
 		{"text comment", []byte(";; a module\n(module)"), "text format (.wat)"},
 		{"native", []byte("\x7fELF\x02\x01\x01\x00\x00"), "native program"},
-		{"something", []byte("#!/bin/sh\n"), "not WebAssembly: it begins with 23 21 2f 62"},
+		{"something", []byte("#!/bin/sh\n"), "the file is not WebAssembly: it begins with 23 21 2f 62"},
 		{"component", []byte("\x00asm\x0d\x00\x01\x00"), "is a component"},
 		{"version 2", []byte("\x00asm\x02\x00\x00\x00"), "version 2 of the binary format"},
 		{"unknown section", append(job().wasm(), 99, 0), "no section with identifier 99"},
@@ -147,6 +147,28 @@ func TestRefusals(t *testing.T) {
 			}
 			if !strings.Contains(text, test.want) {
 				t.Errorf("have %q\nwant %q", text, test.want)
+			}
+		})
+	}
+}
+
+func TestOrdinaryProgramsAreToldOfTheSDK(t *testing.T) {
+	run := Signature{}
+	for name, c := range map[string]struct {
+		imports []ImportInfo
+		want    string
+	}{
+		"no imports": {nil, "not a Quern job: it does not use a Quern SDK ("},
+		"WASI":       {[]ImportInfo{{Import: Import{"wasi_snapshot_preview1", "proc_exit"}, Type: run}}, "not a Quern job: it does not use a Quern SDK ("},
+		"others":     {[]ImportInfo{{Import: Import{"env", "evil"}, Type: run}}, "not a Quern job: it imports env.evil"},
+		"quern":      {[]ImportInfo{{Import: Import{"quern", "old"}, Type: run}}, "not a Quern job: it imports quern.old"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &blueprint{types: []Signature{run}, imports: c.imports}
+			o := jobOptions()
+			o.Imports["wasi_snapshot_preview1"] = map[string]Signature{"proc_exit": run}
+			if _, err := Prepare(p.wasm(), o); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+				t.Errorf("error %v\nwant  %s", err, c.want)
 			}
 		})
 	}

@@ -16,6 +16,9 @@ type FormatError struct {
 }
 
 func (e *FormatError) Error() string {
+	if e.Section == "" && e.Function < 0 && e.Offset < 0 {
+		return e.Cause
+	}
 	var b strings.Builder
 	b.WriteString("WebAssembly module")
 	if e.Section != "" {

@@ -19,7 +19,7 @@ func Prepare(wasm []byte, o Options) (*Prepared, error) {
 	}
 	info := m.info()
 	if problems := info.JobProblems(o); len(problems) > 0 {
-		return nil, &NotJobError{Problems: problems}
+		return nil, &NotJobError{Problems: problems, NoSDK: info.plain(o)}
 	}
 	w := rewriter{parsed: m, interval: o.Interval, maxPages: o.maxPages(), yield: info.importedFunction(o.Yield)}
 	p := &Prepared{Code: w.rewrite(), Globals: w.globalNames(), Added: len(m.funcs), Info: *info}
