@@ -37,6 +37,10 @@ var (
 The limit of the driver's linear memory. The driver that would grow beyond it fails with this limit's name. WebAssembly
 cannot address more than 4g.`).atLaunch()
 
+	DriverImageMemory = sizeKey("quern.driver.imageMemory", "4g", MiB, math.MaxInt64, `
+The most that the images of the driver's memory may take together. There is one for each running job and for each shuffle
+that later jobs may read, but what has not changed between them is kept once. An action beyond it fails.`).atLaunch()
+
 	DriverMaxResultSize = cappedAtLaunch(sizeKey("quern.driver.maxResultSize", "1g", 0, math.MaxInt64, `
 The most that the results of all tasks of one action may amount to. An action beyond it fails, so that a Collect of too
 much does not take the driver's memory. 0 is no limit.`))
@@ -119,7 +123,7 @@ except the last attempt that the task has. Which attempts fail follows from quer
 func sections() []section {
 	return []section{
 		{"Application", []entry{AppName, MasterURL, Seed, DefaultParallelism}},
-		{"Memory", []entry{DriverMemory, DriverMaxResultSize, ExecutorMemory, TaskMemory, TaskStackSize}},
+		{"Memory", []entry{DriverMemory, DriverImageMemory, DriverMaxResultSize, ExecutorMemory, TaskMemory, TaskStackSize}},
 		{"Scheduling", []entry{TaskMaxFailures, StageMaxConsecutiveAttempts, SchedulerMode}},
 		{"Input and shuffle", []entry{FilesMaxPartitionBytes, ShuffleCompress, ShuffleCompressionCodec, LocalDir}},
 		{"Sandbox and messages", []entry{CompileCPU, CompileMemory, CacheDir, SafepointInterval, RPCMessageMaxSize}},

@@ -20,6 +20,7 @@ import (
 	"github.com/quern-project/quern/engine/event"
 	"github.com/quern-project/quern/engine/files"
 	"github.com/quern-project/quern/engine/hostcall"
+	"github.com/quern-project/quern/wasmhost/image"
 	"github.com/quern-project/quern/wasmhost/sandbox"
 )
 
@@ -63,6 +64,11 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		cacheDir = filepath.Join(cacheDir, "modules")
 	}
 	compiled := false
+	store, err := image.NewStore(image.Options{Limit: int64(conf.DriverImageMemory.Get(o.Conf))})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }() // after the host
 	host, err := sandbox.New(ctx, sandbox.Options{
 		Functions:     hostcall.Functions(),
 		Interval:      int32(conf.SafepointInterval.Get(o.Conf)),
@@ -71,6 +77,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		Compiler:      o.Compiler,
 		CompileCPU:    conf.CompileCPU.Get(o.Conf),
 		CompileMemory: int64(conf.CompileMemory.Get(o.Conf)),
+		Images:        store,
 		Warn:          func(text string) { o.Log.Warn(text) },
 		Compiling: func() {
 			compiled = true

@@ -27,3 +27,11 @@ func TestShufflesThatTheDriverDropsAreForgotten(t *testing.T) {
 		t.Errorf("%d map stages ran, want each of 301 once", maps)
 	}
 }
+
+// TestImagesAreLimited: a driver that keeps shuffles and changes much memory
+// between its actions takes no more of the machine than it may.
+func TestImagesAreLimited(t *testing.T) {
+	a := newApp(t, "quern.driver.imageMemory=64m")
+	a.run("hoarding").fails("out of memory: with this action, the images of the driver's memory would take ",
+		"and the limit is 64.0 MiB: keep less in the driver, drop RDDs that were shuffled, or raise it with --conf quern.driver.imageMemory=SIZE")
+}

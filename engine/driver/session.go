@@ -187,7 +187,7 @@ func (s *session) RunJob(driver *sandbox.Instance, d abi.JobDesc) (uint32, error
 	}
 	img, err := driver.Capture(s.newest)
 	if err != nil {
-		return 0, errors.Join(err, committed.abort())
+		return 0, errors.Join(captureError(err), committed.abort())
 	}
 	if s.newest != nil {
 		s.newest.Release()

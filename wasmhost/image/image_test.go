@@ -379,6 +379,24 @@ func TestStoreIsSafeForConcurrentUse(t *testing.T) {
 	})
 }
 
+func TestAStoreKeepsNoMoreThanItsLimit(t *testing.T) {
+	stores(t, func(t *testing.T, s *Store) {
+		s.limit = 4 * ChunkSize
+		first := capture(t, s, "ab.c", nil)
+		_, err := s.Capture(State{Memory: content("ab.cde")}, first)
+		limit, ok := errors.AsType[*LimitError](err)
+		if !ok || limit.Limit != 4*ChunkSize || limit.Want != 5*ChunkSize {
+			t.Fatalf("%v, want a LimitError", err)
+		}
+		if n := s.Stats().Chunks; n != 3 {
+			t.Errorf("%d chunks are kept, want those of the first image", n)
+		}
+		second := capture(t, s, "ab.cd", first) // what is shared counts once
+		first.Release()
+		second.Release()
+	})
+}
+
 func TestUseAfterTheLastReleasePanics(t *testing.T) {
 	s, err := NewStore(Options{Heap: true})
 	if err != nil {

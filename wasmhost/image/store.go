@@ -41,6 +41,17 @@ type Options struct {
 	// Heap keeps them in ordinary memory, so that images are copied instead of
 	// mapped. It is always so on other systems than Linux.
 	Heap bool
+	// Limit is how many bytes of chunks a store keeps; 0 is no limit.
+	Limit int64
+}
+
+// LimitError says that an image has no room in its store.
+type LimitError struct {
+	Limit, Want int64 // bytes of chunks: what the store may keep, and would with the image
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("images of memory take %d bytes, the limit is %d", e.Want, e.Limit)
 }
 
 // pool keeps chunks at numbered places.
@@ -76,13 +87,14 @@ type Store struct {
 	kept   int      // chunks that are not zeros
 	closed bool
 
-	maxRuns int // see layout.go
+	limit   int64 // bytes; 0: none
+	maxRuns int   // see layout.go
 }
 
 // NewStore makes an empty store. Close it when all its images are released and
 // no memory is loaded with one any more.
 func NewStore(o Options) (*Store, error) {
-	s := &Store{byHash: make(map[Hash]*chunk), maxRuns: maxRuns}
+	s := &Store{byHash: make(map[Hash]*chunk), limit: o.Limit, maxRuns: maxRuns}
 	if o.Heap || !memory.MappedSupported {
 		s.pool = &heapPool{}
 		return s, nil
@@ -193,6 +205,10 @@ func (s *Store) add(chunks []*chunk, wants []want) error {
 		}
 		c.refs++
 		chunks[w.index] = c
+	}
+	if want := int64(s.kept+len(fresh)) * ChunkSize; s.limit > 0 && want > s.limit {
+		undo()
+		return &LimitError{Limit: s.limit, Want: want}
 	}
 	for i, place := range s.allocate(len(fresh)) {
 		fresh[i].place = place

@@ -147,6 +147,24 @@ var jobs = map[string]func(*quern.Context) error{
 		}
 		return nil
 	},
+	// hoarding keeps all its shuffles, and changes 8 MiB between them.
+	"hoarding": func(ctx *quern.Context) error {
+		pair := func(i int64) (int64, int64) { return i, i }
+		block := make([]byte, 8<<20)
+		var kept []quern.PairRDD[int64, int64]
+		for round := range 30 {
+			for i := 0; i < len(block); i += 4096 { // no two pages are ever equal
+				block[i], block[i+1], block[i+2] = byte(round), byte(i>>12), byte(i>>20)
+			}
+			r := ctx.Range(0, 10, 1, 1).MapToPair(pair).ReduceByKey(func(a, b int64) int64 { return a + b }, 1)
+			if _, err := r.Count(); err != nil {
+				return err
+			}
+			kept = append(kept, r)
+		}
+		fmt.Println(len(kept), "rounds", block[0])
+		return nil
+	},
 }
 
 func second[T any](_ T, err error) error { return err }
