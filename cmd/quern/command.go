@@ -20,7 +20,7 @@ type command struct {
 	long  string // paragraphs for the command's own help
 	// words are the arguments that are known beforehand, files says that they
 	// are files or folders: for the completion of shells.
-	words []string
+	words func() []string
 	files bool
 	// hidden commands are for quern's own child processes.
 	hidden bool

@@ -7,13 +7,15 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/quern-project/quern/engine/conf"
 )
 
 func completionCommand() command {
 	return command{
 		name:  "completion",
 		args:  "bash|zsh|fish",
-		words: []string{"bash", "zsh", "fish"},
+		words: func() []string { return []string{"bash", "zsh", "fish"} },
 		short: "print a completion script for a shell",
 		long: `Print a script that completes quern's commands and flags in a shell.
 
@@ -57,25 +59,73 @@ func commandNames() []string {
 	return names
 }
 
+// flagValues are the values of a flag that are known beforehand, nil if none are. One
+// that ends with = is continued by the user.
+func flagValues(flag string) []string {
+	switch flag {
+	case "conf":
+		names := conf.Names()
+		for i := range names {
+			names[i] += "="
+		}
+		return names
+	case "master":
+		return []string{"local", "local[*]", "local[2]", "local[2,4]"}
+	}
+	return nil
+}
+
 func bashCompletion() string {
 	var b strings.Builder
 	b.WriteString(`# bash completion for quern
+_quern_offer() {
+	local word=$1 candidate
+	shift
+	for candidate; do
+		[[ $candidate == "$word"* ]] && COMPREPLY+=("$candidate")
+	done
+	if [[ ${#COMPREPLY[@]} -gt 0 && ${COMPREPLY[0]} == *= ]]; then
+		compopt -o nospace 2>/dev/null
+	fi
+	return 0
+}
 _quern() {
-	local word=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]}
+	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
 	COMPREPLY=()
+	# Bash takes the = of --flag=value for a word of its own.
+	if [[ $word == = ]]; then
+		word=
+	elif [[ $before == = ]]; then
+		before=${COMP_WORDS[COMP_CWORD - 2]}
+	fi
 	if [[ $COMP_CWORD -eq 1 ]]; then
 `)
-	fmt.Fprintf(&b, "\t\tCOMPREPLY=($(compgen -W '%s' -- \"$word\"))\n\t\treturn\n\tfi\n\tcase $command in\n",
-		strings.Join(commandNames(), " "))
+	offer := func(indent string, words []string) {
+		b.WriteString(indent + `_quern_offer "$word"`)
+		for _, w := range words {
+			b.WriteString(" " + quoted(w))
+		}
+		b.WriteByte('\n')
+	}
+	offer("\t\t", commandNames())
+	b.WriteString("\t\treturn\n\tfi\n\tcase $command in\n")
 	for _, cmd := range visibleCommands() {
+		fmt.Fprintf(&b, "\t%s)\n\t\tcase $before in\n", cmd.name)
 		flags, _ := cmd.flags()
 		var words []string
-		flags.VisitAll(func(f *pflag.Flag) { words = append(words, "--"+f.Name) })
-		words = append(words, "--help")
-		fmt.Fprintf(&b, "\t%s)\n\t\tif [[ $word == -* ]]; then\n\t\t\tCOMPREPLY=($(compgen -W '%s' -- \"$word\"))\n",
-			cmd.name, strings.Join(words, " "))
-		if known := cmd.words; known != nil {
-			fmt.Fprintf(&b, "\t\telse\n\t\t\tCOMPREPLY=($(compgen -W '%s' -- \"$word\"))\n", strings.Join(known, " "))
+		flags.VisitAll(func(f *pflag.Flag) {
+			words = append(words, "--"+f.Name)
+			if values := flagValues(f.Name); values != nil {
+				fmt.Fprintf(&b, "\t\t--%s)\n", f.Name)
+				offer("\t\t\t", values)
+				b.WriteString("\t\t\treturn\n\t\t\t;;\n")
+			}
+		})
+		b.WriteString("\t\tesac\n\t\tif [[ $word == -* ]]; then\n")
+		offer("\t\t\t", append(words, "--help"))
+		if cmd.words != nil {
+			b.WriteString("\t\telse\n")
+			offer("\t\t\t", cmd.words())
 		}
 		b.WriteString("\t\tfi\n\t\t;;\n")
 	}
@@ -114,8 +164,8 @@ func zshCompletion() string {
 			fmt.Fprintf(&b, " \\\n\t\t\t%s", quoted(spec))
 		})
 		b.WriteString(" \\\n\t\t\t'--help[explain the command]'")
-		if known := cmd.words; known != nil {
-			fmt.Fprintf(&b, " \\\n\t\t\t%s", quoted("1: :("+strings.Join(known, " ")+")"))
+		if cmd.words != nil {
+			fmt.Fprintf(&b, " \\\n\t\t\t%s", quoted("1: :("+strings.Join(cmd.words(), " ")+")"))
 		} else if cmd.files {
 			b.WriteString(" \\\n\t\t\t'*:file:_files'")
 		}
@@ -143,8 +193,8 @@ func fishCompletion() string {
 			}
 			fmt.Fprintf(&b, " -d %s\n", quoted(usage))
 		})
-		if known := cmd.words; known != nil {
-			fmt.Fprintf(&b, "%s -f -a %s\n", inside, quoted(strings.Join(known, " ")))
+		if cmd.words != nil {
+			fmt.Fprintf(&b, "%s -f -a %s\n", inside, quoted(strings.Join(cmd.words(), " ")))
 		} else if !cmd.files {
 			fmt.Fprintf(&b, "%s -f\n", inside)
 		}

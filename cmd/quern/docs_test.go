@@ -12,7 +12,7 @@ import (
 // The complete programs in the documentation compile as jobs.
 func TestProgramsInTheDocumentationCompile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "docs")
-	if err := newProject(&console{out: new(bytes.Buffer)}, dir); err != nil {
+	if err := newProject(t.Context(), &console{out: new(bytes.Buffer)}, dir); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(filepath.Join(dir, "main_test.go")); err != nil {

@@ -94,22 +94,34 @@ func checkMainPackage(dir, shown string) error {
 }
 
 // goEnvironment returns the environment in which goCommand builds dir for
-// WebAssembly. It names a toolchain when the local one is older than the
-// module asks and would not be switched by itself (GOTOOLCHAIN=local).
+// WebAssembly. It names a toolchain when the local one will not do.
 func goEnvironment(ctx context.Context, goCommand, dir string, stderr io.Writer) ([]string, error) {
 	env := append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "PWD="+dir)
+	toolchain, err := missingToolchain(ctx, goCommand, dir, env, stderr)
+	if err != nil {
+		return nil, err
+	}
+	if toolchain != "" {
+		env = append(env, "GOTOOLCHAIN="+toolchain)
+	}
+	return env, nil
+}
+
+// missingToolchain names a toolchain when the local one is older than the module
+// in dir asks and would not be switched by itself (GOTOOLCHAIN=local); else "".
+func missingToolchain(ctx context.Context, goCommand, dir string, env []string, stderr io.Writer) (string, error) {
 	cmd := exec.CommandContext(ctx, goCommand, "env", "-json", "GOVERSION", "GOTOOLCHAIN", "GOMOD", "GOWORK")
 	var out strings.Builder
 	cmd.Stdout = &out
 	if err := runGo(cmd, dir, env, stderr); err != nil {
-		return nil, goFailed(ctx, dir, err)
+		return "", goFailed(ctx, dir, err)
 	}
 	var local struct{ GOVERSION, GOTOOLCHAIN, GOMOD, GOWORK string }
 	if err := json.Unmarshal([]byte(out.String()), &local); err != nil {
-		return nil, fmt.Errorf("reading 'go env': %w", err)
+		return "", fmt.Errorf("reading 'go env': %w", err)
 	}
 	if local.GOTOOLCHAIN != "local" {
-		return env, nil // the go command switches, or the user named a version
+		return "", nil // the go command switches, or the user named a version
 	}
 	asked := goRequirement{}
 	for _, file := range []string{local.GOMOD, local.GOWORK} {
@@ -117,13 +129,10 @@ func goEnvironment(ctx context.Context, goCommand, dir string, stderr io.Writer)
 			continue
 		}
 		if err := asked.read(file); err != nil {
-			return nil, err
+			return "", err
 		}
 	}
-	if toolchain := asked.toolchainFor(local.GOVERSION, runtime.Version()); toolchain != "" {
-		env = append(env, "GOTOOLCHAIN="+toolchain)
-	}
-	return env, nil
+	return asked.toolchainFor(local.GOVERSION, runtime.Version()), nil
 }
 
 // goRequirement is what go.mod and go.work ask of the toolchain: versions such

@@ -15,6 +15,7 @@ func helpCommand() command {
 		name:  "help",
 		args:  "[COMMAND]",
 		short: "explain a command and its flags",
+		words: commandNames,
 		setup: func(*pflag.FlagSet) action {
 			return func(_ context.Context, c *console, args []string) error {
 				switch len(args) {

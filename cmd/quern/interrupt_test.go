@@ -41,7 +41,7 @@ func TestNohup(t *testing.T) {
 
 func TestSignalsEndAJobThatLoopsForEver(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "endless")
-	if err := newProject(&console{out: new(bytes.Buffer)}, dir); err != nil {
+	if err := newProject(t.Context(), &console{out: new(bytes.Buffer)}, dir); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(endlessJob), 0o666); err != nil {

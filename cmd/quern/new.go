@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"embed"
 	"errors"
 	"fmt"
 	"go/version"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -27,11 +30,11 @@ and the SDK, so that it builds without a network. NAME may be a path; its last
 element is the project's name.`,
 		files: true,
 		setup: func(*pflag.FlagSet) action {
-			return func(_ context.Context, c *console, args []string) error {
+			return func(ctx context.Context, c *console, args []string) error {
 				if len(args) != 1 {
 					return usagef("wants one name, has %d arguments", len(args))
 				}
-				return newProject(c, args[0])
+				return newProject(ctx, c, args[0])
 			}
 		},
 	}
@@ -53,7 +56,7 @@ const gitignore = "# what 'quern build' and jobs write\n*.wasm\n/out/\n"
 // everywhere.
 var projectName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
 
-func newProject(c *console, path string) error {
+func newProject(ctx context.Context, c *console, path string) error {
 	name := filepath.Base(path)
 	if path == "" || !projectName.MatchString(name) {
 		return usagef("%q is no name for a project: want a letter, then letters, digits, - and _, at most 64", name)
@@ -70,13 +73,44 @@ func newProject(c *console, path string) error {
 	if err := writeProject(path, name); err != nil {
 		return fmt.Errorf("making %s: %w", path, err)
 	}
+	goTest := "go test"
+	if needsAuto(ctx, path) {
+		goTest = autoGoTest
+		if err := adaptReadme(filepath.Join(path, "README.md")); err != nil {
+			return fmt.Errorf("making %s: %w", path, err)
+		}
+	}
 	fmt.Fprintf(c.out, `%s is a project now. Next:
 
   cd %s
-  go test              the job's test, on this machine, without a sandbox
+  %-24s  the job's test, on this machine, without a sandbox
   quern run . input.txt
-`, name, path)
+`, name, path, goTest)
 	return nil
+}
+
+// autoGoTest is 'go test' where the local Go is too old and may not switch.
+const autoGoTest = "GOTOOLCHAIN=auto go test"
+
+// needsAuto says whether the go command here would refuse the project in dir.
+// 'quern build' and 'quern run' name the toolchain themselves.
+func needsAuto(ctx context.Context, dir string) bool {
+	goCommand, err := exec.LookPath("go")
+	if err != nil {
+		return false // building will say so
+	}
+	toolchain, err := missingToolchain(ctx, goCommand, dir, os.Environ(), io.Discard)
+	return err == nil && toolchain != ""
+}
+
+// adaptReadme makes a project's README say how to test where needsAuto is true.
+func adaptReadme(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	plain := fmt.Sprintf("    %-*s", len(autoGoTest), "go test")
+	return os.WriteFile(file, bytes.Replace(text, []byte(plain), []byte("    "+autoGoTest), 1), 0o666)
 }
 
 func writeProject(dir, name string) error {

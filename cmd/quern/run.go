@@ -130,7 +130,12 @@ func run(ctx context.Context, c *console, flags *pflag.FlagSet, f *runFlags, arg
 	if err != nil {
 		return err
 	}
-	if configuration, err = withName(configuration, job); err != nil {
+	path, err := filepath.Abs(job)
+	if err != nil {
+		return err
+	}
+	name := filepath.Base(path) // what the program is called, and the application, unless somebody says otherwise
+	if configuration, err = withName(configuration, name); err != nil {
 		return err
 	}
 	folder, err := os.Getwd()
@@ -150,7 +155,7 @@ func run(ctx context.Context, c *console, flags *pflag.FlagSet, f *runFlags, arg
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	o := driver.Options{
-		Args:     args,
+		Args:     append([]string{name}, args[1:]...),
 		Conf:     configuration,
 		Files:    grants,
 		Stdin:    c.in,
@@ -171,6 +176,11 @@ func run(ctx context.Context, c *console, flags *pflag.FlagSet, f *runFlags, arg
 		preparing = bars.preparing
 	}
 	o.Log = newLog(o.Stderr, f.verbose)
+	for _, path := range f.allowRead {
+		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+			o.Log.Warn("what --allow-read names does not exist", "path", path)
+		}
+	}
 	o.Compiling = func() { preparing("compiling " + job) }
 	o.Running = func() { preparing("") }
 
@@ -220,16 +230,11 @@ func (w pipeWriter) Write(b []byte) (int, error) {
 }
 
 // withName names the application after the job's file when nobody else has.
-func withName(c *conf.Conf, job string) (*conf.Conf, error) {
+func withName(c *conf.Conf, file string) (*conf.Conf, error) {
 	if conf.AppName.IsSet(c) {
 		return c, nil
 	}
-	path, err := filepath.Abs(job)
-	if err != nil {
-		return nil, err
-	}
-	name := strings.TrimSuffix(filepath.Base(path), ".wasm")
-	return c.With([]conf.Setting{conf.AppName.Set(name, conf.FromDefault, "the job's file")})
+	return c.With([]conf.Setting{conf.AppName.Set(strings.TrimSuffix(file, ".wasm"), conf.FromDefault, "the job's file")})
 }
 
 // loadJob returns the module in a file, or builds the one in a folder.

@@ -77,6 +77,15 @@ type value struct {
 	setting Setting
 }
 
+// Names are the names of all keys, as the documentation lists them.
+func Names() []string {
+	var names []string
+	for _, k := range keys() {
+		names = append(names, k.name)
+	}
+	return names
+}
+
 // New returns the defaults. Those that depend on the machine or the run (a
 // seed drawn at random, the temporary folder) are decided here, once.
 func New() *Conf {
