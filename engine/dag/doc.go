@@ -38,7 +38,7 @@
 // The shell around a Scheduler owns it together with a graph.Graph and a
 // sched.Scheduler, on one goroutine. Whenever something has happened it
 //
-//  1. calls the method for it: SubmitJob, CancelJob, FailJob, DropShuffles, ExecutorLost, or, for what
+//  1. calls the method for it: SubmitJob, CancelJob, DropShuffles, ExecutorLost, or, for what
 //     sched reports, TaskEnded and TaskSetFailed. When an executor is lost, sched
 //     is told first and its reports are passed on before, or after, ExecutorLost;
 //     both orders are right. An executor's ID is never used again after it is lost.

@@ -29,6 +29,7 @@ type Job struct {
 type job struct {
 	Job
 	count  int         // of results
+	size   int64       // of all results so far, in bytes
 	places map[int]int // from partition to index; nil if they are the same
 	result *stage
 	stages []*stage // that have the job among their jobs
@@ -121,14 +122,6 @@ func (j *job) describe() []event.Stage {
 func (d *Scheduler) CancelJob(id msg.JobID, reason string) {
 	if j := d.jobs[id]; j != nil {
 		d.endJob(j, &JobError{Job: j.ID, Name: j.Name, CallSite: j.CallSite, Cancelled: true, Cause: reason})
-	}
-}
-
-// FailJob is CancelJob for a job whose caller has found a fault: its results are
-// too large, for one.
-func (d *Scheduler) FailJob(id msg.JobID, cause string) {
-	if j := d.jobs[id]; j != nil {
-		d.endJob(j, &JobError{Job: j.ID, Name: j.Name, CallSite: j.CallSite, Cause: cause})
 	}
 }
 

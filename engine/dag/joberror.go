@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/quern-project/quern/engine/msg"
+	"github.com/quern-project/quern/internal/units"
 )
 
 // JobError is why a job has no result.
@@ -74,4 +75,10 @@ func oneLine(s string) string {
 		return s
 	}
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), " | ")
+}
+
+// tooLarge says that a job's results exceed the limit.
+func tooLarge(size, limit int64) string {
+	return fmt.Sprintf("its results are %s so far and %s are allowed: collect less, save it with SaveAsTextFile, "+
+		"or raise quern.driver.maxResultSize", units.Bytes(size), units.Bytes(limit))
 }

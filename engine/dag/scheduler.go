@@ -15,6 +15,9 @@ type Config struct {
 	// MaxAttempts is how many attempts of a stage may fail in a row, at least 1.
 	// Only attempts that failed to read their input count.
 	MaxAttempts int
+	// MaxResultSize is how many bytes the results of one job may have; 0 is no
+	// limit.
+	MaxResultSize int64
 }
 
 // Scheduler cuts jobs into stages. See the package comment for how to use it.
@@ -125,6 +128,13 @@ func (d *Scheduler) resultFinished(s *stage, end *TaskEnd) {
 	j := s.job
 	i, ok := j.index(end.Partition)
 	if !ok || s.have.has(i) {
+		return
+	}
+	for _, b := range end.Result {
+		j.size += int64(len(b))
+	}
+	if limit := d.cfg.MaxResultSize; limit > 0 && j.size > limit {
+		d.endJob(j, &JobError{Job: j.ID, Name: j.Name, CallSite: j.CallSite, Cause: tooLarge(j.size, limit)})
 		return
 	}
 	s.have.add(i)

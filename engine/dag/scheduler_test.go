@@ -429,3 +429,25 @@ func TestIterativeJobs(t *testing.T) {
 		t.Errorf("%d jobs ended", len(w.ended))
 	}
 }
+
+// However reports come together, results over the limit fail the job, and nothing
+// of the one that exceeds it is delivered.
+func TestResultsOverTheLimitFailTheJob(t *testing.T) {
+	w := newWorld(t, Config{MaxResultSize: 10})
+	w.submit(0, w.define(3), 1)
+	stage := w.sets[0].Stage
+	for p := range 3 {
+		end := w.finished(stage, p)
+		end.Result = [][]byte{[]byte("four"), nil}
+		w.TaskEnded(end)
+	}
+	w.collect()
+	if len(w.results) != 2 || len(w.ended) != 1 || w.ended[0].Err == nil {
+		t.Fatalf("%d results, ended: %v", len(w.results), w.ended)
+	}
+	want := "job 0 (count at main.go:12) failed: its results are 12 B so far and 10 B are allowed: " +
+		"collect less, save it with SaveAsTextFile, or raise quern.driver.maxResultSize"
+	if got := w.ended[0].Err.Error(); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}

@@ -33,5 +33,5 @@ func TestShufflesThatTheDriverDropsAreForgotten(t *testing.T) {
 func TestImagesAreLimited(t *testing.T) {
 	a := newApp(t, "quern.driver.imageMemory=64m")
 	a.run("hoarding").fails("out of memory: with this action, the images of the driver's memory would take ",
-		"and the limit is 64.0 MiB: keep less in the driver, drop RDDs that were shuffled, or raise it with --conf quern.driver.imageMemory=SIZE")
+		"and the limit is 64 MiB: keep less in the driver, drop RDDs that were shuffled, or raise it with --conf quern.driver.imageMemory=SIZE")
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/quern-project/quern/engine/dag"
 	"github.com/quern-project/quern/engine/msg"
-	"github.com/quern-project/quern/internal/units"
 )
 
 // job is one call of an action between the loop, which fills in results as
@@ -22,7 +21,6 @@ type job struct {
 	mu      sync.Mutex
 	changed chan struct{} // holds one element when something has changed
 	results [][][]byte    // by index; nil elements have not come, or are taken
-	size    int64         // bytes of all results so far
 	ended   bool
 	err     error
 
@@ -39,8 +37,8 @@ func newJob(id msg.JobID, partitions int, c *committer) *job {
 // none is the result of a task that wrote no batch.
 var none = [][]byte{}
 
-// deliver takes one result. It answers the bytes that all results have now.
-func (j *job) deliver(r *dag.JobResult) int64 {
+// deliver takes one result.
+func (j *job) deliver(r *dag.JobResult) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	batches := r.Result
@@ -48,14 +46,10 @@ func (j *job) deliver(r *dag.JobResult) int64 {
 		batches = none
 	}
 	j.results[r.Index] = batches
-	for _, b := range batches {
-		j.size += int64(len(b))
-	}
 	if j.committer != nil && r.Output != nil {
 		j.committer.outputs = append(j.committer.outputs, *r.Output)
 	}
 	j.notify()
-	return j.size
 }
 
 // end takes the job's end. A later one is ignored.
@@ -151,10 +145,4 @@ func failure(e *dag.JobError) error {
 		return e
 	}
 	return fmt.Errorf("%w\n\t%s", e, strings.ReplaceAll(f.Stack, "\n", "\n\t"))
-}
-
-// tooLarge says that a job's results exceed the limit.
-func tooLarge(size, limit int64) string {
-	return fmt.Sprintf("its results are %s so far and %s are allowed: collect less, save it with SaveAsTextFile, "+
-		"or raise quern.driver.maxResultSize", units.Bytes(size), units.Bytes(limit))
 }

@@ -59,7 +59,7 @@ func newLoop(cfg loopConfig) *loop {
 	l := &loop{
 		cfg:   cfg,
 		graph: g,
-		dag:   dag.New(dag.Config{Seed: cfg.seed, MaxAttempts: cfg.maxAttempts}, g),
+		dag:   dag.New(dag.Config{Seed: cfg.seed, MaxAttempts: cfg.maxAttempts, MaxResultSize: cfg.maxResultSize}, g),
 		sched: sched.New(sched.Config{MaxFailures: cfg.maxFailures}),
 		jobs:  make(map[msg.JobID]*job),
 		ended: make(chan struct{}),
@@ -228,9 +228,7 @@ func (l *loop) deliver(r *dag.JobResult) {
 	if j == nil {
 		return
 	}
-	if size := j.deliver(r); l.cfg.maxResultSize > 0 && size > l.cfg.maxResultSize {
-		l.dag.FailJob(r.Job, tooLarge(size, l.cfg.maxResultSize))
-	}
+	j.deliver(r)
 }
 
 // submit starts a job. No later one will read the dropped shuffles.
