@@ -17,14 +17,14 @@ type TaskContext struct {
 	Stage        int
 	StageAttempt int // 0 for the first
 	Partition    int
-	Attempt      int // of this partition, 0 for the first
+	Attempt      int // of this partition, 0 for the first, which messages call attempt 1
 	// Seed is the same for every attempt at this partition of this job's stage.
 	// math/rand's top-level functions are seeded with it already.
 	Seed uint64
 }
 
-// TaskInfo returns the running task's context; false in the driver.
-func TaskInfo() (TaskContext, bool) {
+// CurrentTask returns the context of the task that runs; false in the driver.
+func CurrentTask() (TaskContext, bool) {
 	if t := registry.task.Load(); t != nil {
 		return t.TaskContext, true
 	}

@@ -46,7 +46,7 @@ var jobs = map[string]func(*quern.Context) error{
 		sums := ctx.Range(0, 1000, 1).MapPartitions(func(in iter.Seq[int64]) iter.Seq[int64] {
 			return func(yield func(int64) bool) {
 				in(yield)
-				task, _ := quern.TaskInfo()
+				task, _ := quern.CurrentTask()
 				fmt.Println("map", task.Partition)
 			}
 		}).MapToPair(func(i int64) (int64, int64) { return i % 7, i }).
@@ -68,7 +68,7 @@ var jobs = map[string]func(*quern.Context) error{
 			return err
 		}
 		n, err := ctx.Range(0, 8, 1).Filter(func(i int64) bool { // fail
-			if task, _ := quern.TaskInfo(); i == 5 && task.Attempt < good {
+			if task, _ := quern.CurrentTask(); i == 5 && task.Attempt < good {
 				panic(fmt.Sprintf("attempt %d", task.Attempt))
 			}
 			return true

@@ -44,14 +44,14 @@ func captured(ctx *quern.Context) {
 	fmt.Println(r.Collect())
 	fmt.Println("seen by the driver:", len(seen))
 	info := ctx.Range(0, 3, 1).Map(func(int64) int {
-		t, ok := quern.TaskInfo()
+		t, ok := quern.CurrentTask()
 		if !ok {
 			return -1
 		}
 		return t.Partition
 	})
 	fmt.Println(info.Collect())
-	_, ok := quern.TaskInfo()
+	_, ok := quern.CurrentTask()
 	fmt.Println("in the driver a task:", ok)
 }
 
@@ -67,7 +67,7 @@ func random(ctx *quern.Context) {
 		for k := range m {
 			order = append(order, fmt.Sprint(k))
 		}
-		if task, _ := quern.TaskInfo(); fail && task.Attempt == 0 {
+		if task, _ := quern.CurrentTask(); fail && task.Attempt == 0 {
 			panic("the first attempt")
 		}
 		return fmt.Sprintf("%x %x %x %s", rand.Int63(), randv2.Uint64(), randv2.Uint64(), strings.Join(order, " "))

@@ -78,7 +78,7 @@ func elements(ctx *quern.Context) {
 	show(missing != nil, nil)
 	show(0, ctx.TextFiles(nil).SaveAsTextFile("nowhere", quern.Gzip))
 	show(quern.Zstd+quern.Plain, nil)
-	_, ok := quern.TaskInfo()
+	_, ok := quern.CurrentTask()
 	show(ok, nil)
 }
 
