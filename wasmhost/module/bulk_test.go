@@ -27,6 +27,7 @@ func bulkJob(pages uint32) *blueprint {
 // TestBulkInPieces: instructions on more than a piece do what the original
 // ones do, whatever overlaps, and trap as they do before anything is written.
 func TestBulkInPieces(t *testing.T) {
+	t.Parallel()
 	const piece, size = bulkPiece, 4 * bulkPiece
 	wasm := bulkJob(size >> 16).wasm()
 	o := jobOptions()

@@ -15,6 +15,7 @@ import (
 // TestRandomModules runs random programs as they are and rewritten, and
 // compares results, traps, memory and globals.
 func TestRandomModules(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, wazero.NewRuntimeConfigCompiler().WithMemoryLimitPages(64))
 	interpreter := newHost(t, wazero.NewRuntimeConfigInterpreter().WithMemoryLimitPages(64))
 	yields, ends := 0, map[string]int{}

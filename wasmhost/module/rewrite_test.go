@@ -317,6 +317,7 @@ func buildGo(t testing.TB, dir string, flags ...string) []byte {
 // TestGoJob runs a real Go program, goroutines, maps, panics and all, as it is
 // and rewritten.
 func TestGoJob(t *testing.T) {
+	t.Parallel()
 	wasm := buildGo(t, "job")
 	info, err := Inspect(wasm, Limits{})
 	if err != nil {
