@@ -112,7 +112,11 @@ func TestAListenerSeesTheEndOfAllThatBegan(t *testing.T) {
 		"a job that is cancelled": func(a *app) {
 			ctx, cancel := context.WithCancel(t.Context())
 			a.ctx = ctx
-			time.AfterFunc(200*time.Millisecond, cancel)
+			a.onEvent = func(e event.Event) {
+				if _, ok := e.(event.TaskStarted); ok {
+					cancel()
+				}
+			}
 			a.run("spin")
 		},
 	} {

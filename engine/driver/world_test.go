@@ -80,6 +80,7 @@ type app struct {
 	local  string // quern.local.dir
 
 	onPrint func(line string) // called with each line that the driver prints, before it goes on
+	onEvent func(event.Event) // called with each event
 	onLog   func(line string) // called with each line of the log, such as what a task has printed
 
 	stdout, stderr lines
@@ -158,7 +159,12 @@ func (a *app) run(args ...string) *app {
 	a.code, a.err = driver.Run(a.ctx, driver.Options{
 		Wasm: built.jobs, Args: append([]string{"jobs"}, args...), Conf: c, Files: grants,
 		Stdout: &a.stdout, Stderr: &a.stderr, Log: slog.New(messages{&a.log}), Compiler: built.compiler,
-		Listeners: []event.Listener{event.ListenerFunc(func(e event.Event) { a.events = append(a.events, e) })},
+		Listeners: []event.Listener{event.ListenerFunc(func(e event.Event) {
+			a.events = append(a.events, e)
+			if a.onEvent != nil {
+				a.onEvent(e)
+			}
+		})},
 	})
 	if info, err := os.Stat(a.local); err == nil && info.IsDir() {
 		if left := a.left(a.local); len(left) > 0 {
