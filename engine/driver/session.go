@@ -19,6 +19,7 @@ import (
 	"github.com/quern-project/quern/engine/msg"
 	"github.com/quern-project/quern/engine/sink"
 	"github.com/quern-project/quern/engine/source"
+	"github.com/quern-project/quern/internal/owned"
 	"github.com/quern-project/quern/sdk/abi"
 	"github.com/quern-project/quern/wasmhost/image"
 	"github.com/quern-project/quern/wasmhost/sandbox"
@@ -37,7 +38,7 @@ type session struct {
 	bus      *event.Bus
 	loop     *loop
 	executor *exec.Executor
-	localDir *localDir
+	localDir *owned.Folder // for shuffle files
 
 	images  images
 	newest  *image.Image // the last capture, which makes the next one cheap
@@ -66,9 +67,9 @@ func (s *session) OpenContext(d abi.ContextDesc) error {
 	if err != nil {
 		return err
 	}
-	dir, err := newLocalDir(conf.LocalDir.Get(c))
+	dir, err := owned.New(conf.LocalDir.Get(c), "quern-app-")
 	if err != nil {
-		return err
+		return fmt.Errorf("making a folder for shuffle files (%s): %w", conf.LocalDir.Name(), err)
 	}
 	s.conf, s.localDir = c, dir
 	s.bus = event.NewBus(event.DefaultCapacity, withJournal(s.options.Listeners, s.log, conf.MaxTaskFailures(c))...)
@@ -92,7 +93,7 @@ func (s *session) OpenContext(d abi.ContextDesc) error {
 		Driver:      link,
 		TaskMemory:  int64(conf.TaskMemory.Get(c)),
 		MaxResult:   int64(conf.DriverMaxResultSize.Get(c)),
-		LocalDir:    dir.path,
+		LocalDir:    dir.Path,
 		Compression: compression(c),
 		Faults: exec.Faults{
 			Rate:        conf.TestFailTasks.Get(c),
@@ -132,7 +133,7 @@ func (s *session) close() error {
 		s.newest.Release()
 	}
 	s.images.close()
-	errs = append(errs, s.bus.Close(context.Background()), s.localDir.remove())
+	errs = append(errs, s.bus.Close(context.Background()), s.localDir.Remove())
 	return errors.Join(errs...)
 }
 

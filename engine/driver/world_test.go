@@ -19,6 +19,7 @@ import (
 	"github.com/quern-project/quern/engine/driver"
 	"github.com/quern-project/quern/engine/event"
 	"github.com/quern-project/quern/engine/files"
+	"github.com/quern-project/quern/internal/owned"
 )
 
 // built is what all tests share: the jobs of testdata/jobs as a module, the
@@ -31,9 +32,9 @@ var built struct {
 }
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "quern-driver-")
+	dir, err := owned.New(os.TempDir(), "quern-driver-")
 	if err == nil {
-		err = build(dir)
+		err = build(dir.Path)
 	}
 	code := 1
 	if err != nil {
@@ -44,7 +45,9 @@ func TestMain(m *testing.M) {
 			code = 1
 		}
 	}
-	os.RemoveAll(dir)
+	if dir != nil {
+		dir.Remove()
+	}
 	os.Exit(code)
 }
 

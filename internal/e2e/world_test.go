@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/quern-project/quern/internal/owned"
 )
 
 // world is what all tests share: a folder with the binary, the jobs, and quern's
@@ -31,10 +33,10 @@ func TestMain(m *testing.M) {
 
 // inWorld makes the world, runs the tests in it and removes it.
 func inWorld(tests func() int) int {
-	dir, err := os.MkdirTemp("", "quern-e2e-")
+	dir, err := owned.New(os.TempDir(), "quern-e2e-")
 	if err == nil {
-		theWorld = world{dir}
-		defer os.RemoveAll(dir)
+		theWorld = world{dir.Path}
+		defer dir.Remove()
 		err = theWorld.make()
 	}
 	if err != nil {

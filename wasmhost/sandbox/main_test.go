@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/quern-project/quern/internal/owned"
 )
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "quern-sandbox")
+	dir, err := owned.New(os.TempDir(), "quern-sandbox-")
 	if err == nil {
-		sharedCache, compilerPath = filepath.Join(dir, "cache"), filepath.Join(dir, "compiler")
+		sharedCache, compilerPath = filepath.Join(dir.Path, "cache"), filepath.Join(dir.Path, "compiler")
 		err = build(exec.Command("go", "build", "-o", compilerPath, "./testdata/compiler"))
 	}
 	code := 1
@@ -25,7 +27,9 @@ func TestMain(m *testing.M) {
 			code = 1
 		}
 	}
-	os.RemoveAll(dir)
+	if dir != nil {
+		dir.Remove()
+	}
 	os.Exit(code)
 }
 

@@ -1,4 +1,4 @@
-package driver
+package owned
 
 import (
 	"bufio"
@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 )
+
+const prefix = "quern-app-"
 
 func names(t *testing.T, dir string) (names []string) {
 	t.Helper()
@@ -25,20 +27,20 @@ func names(t *testing.T, dir string) (names []string) {
 
 // A process that is killed leaves its folder, and the next one removes it, but
 // not the folder of one that lives, nor anybody else's.
-func TestFoldersOfKilledApplicationsAreRemoved(t *testing.T) {
-	if dir := os.Getenv("QUERN_TEST_LOCAL_DIR"); dir != "" {
-		d, err := newLocalDir(dir)
+func TestFoldersOfKilledProcessesAreRemoved(t *testing.T) {
+	if dir := os.Getenv("QUERN_TEST_OWNED"); dir != "" {
+		d, err := New(dir, prefix)
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Println(filepath.Base(d.path))
+		fmt.Println(filepath.Base(d.Path))
 		bufio.NewReader(os.Stdin).ReadString('\n')
 		return
 	}
 	dir := t.TempDir()
 	start := func() (*exec.Cmd, string) {
 		c := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
-		c.Env = append(os.Environ(), "QUERN_TEST_LOCAL_DIR="+dir)
+		c.Env = append(os.Environ(), "QUERN_TEST_OWNED="+dir)
 		stdin, err := c.StdinPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -73,7 +75,7 @@ func TestFoldersOfKilledApplicationsAreRemoved(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(elsewhere, "mine"), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(elsewhere, filepath.Join(dir, localPrefix+"link")); err != nil {
+	if err := os.Symlink(elsewhere, filepath.Join(dir, prefix+"link")); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"quern-2024", "quern-application", "other"} {
@@ -81,12 +83,12 @@ func TestFoldersOfKilledApplicationsAreRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d, err := newLocalDir(dir)
+	d, err := New(dir, prefix)
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-d.swept
-	want := []string{alive, filepath.Base(d.path), localPrefix + "link", "quern-2024", "quern-application", "other"}
+	want := []string{alive, filepath.Base(d.Path), prefix + "link", "quern-2024", "quern-application", "other"}
 	slices.Sort(want)
 	if got := names(t, dir); !slices.Equal(got, want) {
 		t.Errorf("%q are there, want %q, without %s", got, want, dead)
@@ -97,27 +99,27 @@ func TestFoldersOfKilledApplicationsAreRemoved(t *testing.T) {
 	if got := names(t, filepath.Join(dir, alive)); len(got) != 1 {
 		t.Errorf("the folder of one that lives has %q", got)
 	}
-	if err := d.remove(); err != nil {
+	if err := d.Remove(); err != nil {
 		t.Error(err)
 	}
-	if slices.Contains(names(t, dir), filepath.Base(d.path)) {
+	if slices.Contains(names(t, dir), filepath.Base(d.Path)) {
 		t.Error("the folder is still there when it was removed")
 	}
 }
 
 // Many that start and end at once do not remove each other's folders.
-func TestFoldersOfApplicationsThatStartTogether(t *testing.T) {
+func TestFoldersOfProcessesThatStartTogether(t *testing.T) {
 	dir := t.TempDir()
 	var running sync.WaitGroup
 	for range 8 {
 		running.Go(func() {
 			for range 30 {
-				d, err := newLocalDir(dir)
+				d, err := New(dir, prefix)
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				file := filepath.Join(d.path, "x")
+				file := filepath.Join(d.Path, "x")
 				if err := os.WriteFile(file, nil, 0o666); err != nil {
 					t.Error(err)
 				}
@@ -125,7 +127,7 @@ func TestFoldersOfApplicationsThatStartTogether(t *testing.T) {
 				if _, err := os.Stat(file); err != nil {
 					t.Error(err)
 				}
-				if err := d.remove(); err != nil {
+				if err := d.Remove(); err != nil {
 					t.Error(err)
 				}
 			}
