@@ -82,6 +82,7 @@ func TestJobsGiveTheSameBytes(t *testing.T) {
 	}{
 		{"one slot", []string{"--master", "local[1]"}, false},
 		{"two slots", []string{"--master", "local[2]"}, false},
+		{"safepoints everywhere", []string{"--conf", "quern.sandbox.safepointInterval=256"}, false},
 		{"failing tasks", []string{"--master", "local[2,4]", "--conf", "quern.test.failTasks=0.3"}, true},
 		{"failing tasks and encoded messages", []string{"--master", "local[2,4]", "--conf", "quern.test.failTasks=0.3",
 			"--conf", "quern.test.encodeMessages=true"}, true},
