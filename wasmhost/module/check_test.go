@@ -122,8 +122,8 @@ func TestRefusals(t *testing.T) {
 		{"locals", spoil(func(p *blueprint) { p.function(nil, slices.Repeat([]ValueType{I32}, 20_001)...) }), "more than 20000 locals"},
 		{"large types", spoil(func(p *blueprint) {
 			long := slices.Repeat([]ValueType{I64}, 200)
-			p.types = append(p.types, slices.Repeat([]Signature{{Params: long, Results: long}}, 19_000)...)
-		}), "types of more than 6250000 parameters and results in all"},
+			p.types = append(p.types, slices.Repeat([]Signature{{Params: long, Results: long}}, 15_000)...)
+		}), "types of more than 5000000 parameters and results in all"},
 		{"huge br_table", body(opI32Const, 0, opBrTable, 0xff, 0xff, 0xff, 0x7f, 0), "a br_table that is longer than the body"},
 		{"depth", body(slices.Repeat([]byte{opBlock, emptyBlock}, 20_001)...), "nested more than 20000 deep"},
 		{"long vector", slices.Concat(magic, version, []byte{sectionType, 5, 0xff, 0xff, 0xff, 0xff, 0x0f}), "announces 4294967295 types in 0 bytes"},
@@ -278,6 +278,9 @@ func TestCompileBombs(t *testing.T) {
 				b = append(get(b, i), 0x1a)
 			}
 			return b
+		}},
+		{name: "deeply nested ifs", body: func() []byte {
+			return append(slices.Repeat([]byte{opI32Const, 1, opIf, emptyBlock}, 19_990), slices.Repeat([]byte{opEnd}, 19_990)...)
 		}},
 		{name: "many branches to one block", body: func() []byte {
 			b := appendU32([]byte{opBlock, emptyBlock, opI32Const, 0, opBrTable}, 99_999)

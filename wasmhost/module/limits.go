@@ -31,7 +31,7 @@ type Limits struct {
 // DefaultLimits are well above what compilers emit for large programs. The Go
 // compiler itself, built for wasip1, is a module of 53 MB with 20,000 functions,
 // bodies of up to 760 KB, 8,600 nested blocks, br_tables of 12,000 targets, 21
-// locals and a Work of 16 million.
+// locals and a Work of 18 million.
 func DefaultLimits() Limits {
 	return Limits{
 		Size:      128 << 20,
@@ -48,7 +48,7 @@ func DefaultLimits() Limits {
 		Locals:    20_000,
 		Depth:     20_000,
 		Targets:   100_000,
-		Work:      50_000_000,
+		Work:      40_000_000,
 	}
 }
 
