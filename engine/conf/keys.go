@@ -72,7 +72,7 @@ How jobs of one application that run at the same time share the slots: the first
 
 // Input and shuffle.
 var (
-	FilesMaxPartitionBytes = sizeKey("quern.files.maxPartitionBytes", "32m", 1, math.MaxInt64, `
+	FilesMaxPartitionBytes = sizeKey("quern.files.maxPartitionBytes", "16m", 1, math.MaxInt64, `
 The most bytes of input in one partition of a text source, for files that can be cut. Smaller files share a partition.`)
 
 	ShuffleCompress = boolKey("quern.shuffle.compress", "true", `

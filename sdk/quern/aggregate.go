@@ -106,7 +106,14 @@ func writeCombined[K comparable, V, C any](in iter.Seq[Pair[K, V]], w *shuffleWr
 		var i int
 		if m.raw {
 			s := *(*string)(unsafe.Pointer(&v.Key))
-			i = m.table.findAt(unsafe.Pointer(unsafe.StringData(s)), uint32(len(s)))
+			p, n := unsafe.Pointer(unsafe.StringData(s)), uint32(len(s))
+			i = -1
+			if n <= 8 {
+				i = m.table.hit(shortWord(p, n), n)
+			}
+			if i < 0 {
+				i = m.table.findAt(p, n)
+			}
 		} else {
 			*m.keySlot = v.Key
 			m.e.b = m.e.b[:0]

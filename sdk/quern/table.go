@@ -46,13 +46,8 @@ func (t *table) find(key []byte) int {
 // the bytes themselves, some of them twice, so that keys of one length are equal
 // if their words are.
 func (t *table) findAt(p unsafe.Pointer, n uint32) int {
-	var word uint64
-	switch {
-	case n-4 <= 4:
-		word = uint64(*(*uint32)(p))<<32 | uint64(*(*uint32)(unsafe.Add(p, n-4)))
-	case n-1 < 3:
-		word = uint64(*(*byte)(p))<<16 | uint64(*(*byte)(unsafe.Add(p, n/2)))<<8 | uint64(*(*byte)(unsafe.Add(p, n-1)))
-	case n > 8:
+	word := shortWord(p, n)
+	if n > 8 {
 		word = longWord(p, n)
 	}
 	slots := t.slots
@@ -68,6 +63,15 @@ func (t *table) findAt(p unsafe.Pointer, n uint32) int {
 		}
 		i++
 	}
+}
+
+// hit is findAt for the most frequent case alone, a short key in the first slot
+// that is tried. Otherwise it answers -1. The compiler inlines it.
+func (t *table) hit(word uint64, n uint32) int {
+	if s := int(t.slots[slotOf(word, n)&(len(t.slots)-1)]) - 1; s >= 0 && t.entries[s].word == word && t.entries[s].n == n {
+		return s
+	}
+	return -1
 }
 
 func (t *table) len() int { return len(t.entries) }
@@ -114,6 +118,17 @@ const hashFactor = 0x9e3779b97f4a7c15
 func slotOf(word uint64, n uint32) int {
 	h := (word + uint64(n)) * hashFactor
 	return int(h >> 32)
+}
+
+// shortWord is the word of a key of up to eight bytes.
+func shortWord(p unsafe.Pointer, n uint32) uint64 {
+	switch {
+	case n-4 <= 4:
+		return uint64(*(*uint32)(p))<<32 | uint64(*(*uint32)(unsafe.Add(p, n-4)))
+	case n-1 < 3:
+		return uint64(*(*byte)(p))<<16 | uint64(*(*byte)(unsafe.Add(p, n/2)))<<8 | uint64(*(*byte)(unsafe.Add(p, n-1)))
+	}
+	return 0
 }
 
 // longWord is the word of a key of more than eight bytes: a hash, made with one
