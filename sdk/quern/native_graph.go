@@ -49,7 +49,7 @@ type nativeDep struct {
 // nativeDefaults are what a job finds when it sets nothing.
 var nativeDefaults = map[string]string{
 	"quern.default.parallelism":     "8",
-	"quern.files.maxPartitionBytes": "32m",
+	"quern.files.maxPartitionBytes": "16m",
 	"quern.seed":                    "0",
 }
 
