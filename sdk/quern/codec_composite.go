@@ -164,18 +164,24 @@ func (b *codecBuilder) structure(t reflect.Type, path string) *codec {
 			g.dec(d, unsafe.Add(p, g.offset))
 		}
 	default:
-		s.enc = func(e *encoder, p unsafe.Pointer) {
-			for i := range fields {
-				fields[i].enc(e, unsafe.Add(p, fields[i].offset))
-			}
-		}
-		s.dec = func(d *decoder, p unsafe.Pointer) {
-			for i := range fields {
-				fields[i].dec(d, unsafe.Add(p, fields[i].offset))
-			}
-		}
+		s.enc, s.dec = inOrder(fields)
 	}
 	return s
+}
+
+// inOrder encodes and decodes fields one after the other.
+func inOrder(fields []field) (func(*encoder, unsafe.Pointer), func(*decoder, unsafe.Pointer)) {
+	enc := func(e *encoder, p unsafe.Pointer) {
+		for i := range fields {
+			fields[i].enc(e, unsafe.Add(p, fields[i].offset))
+		}
+	}
+	dec := func(d *decoder, p unsafe.Pointer) {
+		for i := range fields {
+			fields[i].dec(d, unsafe.Add(p, fields[i].offset))
+		}
+	}
+	return enc, dec
 }
 
 func (b *codecBuilder) pointer(t reflect.Type, path string) *codec {

@@ -188,16 +188,7 @@ func (b *keyBuilder) structure(t reflect.Type, path string) *keyCodec {
 		s.aliases = s.aliases || c.aliases
 		fields = append(fields, field{f.Offset, c.enc, c.dec})
 	}
-	s.enc = func(e *encoder, p unsafe.Pointer) {
-		for i := range fields {
-			fields[i].enc(e, unsafe.Add(p, fields[i].offset))
-		}
-	}
-	s.dec = func(d *decoder, p unsafe.Pointer) {
-		for i := range fields {
-			fields[i].dec(d, unsafe.Add(p, fields[i].offset))
-		}
-	}
+	s.enc, s.dec = inOrder(fields)
 	return s
 }
 

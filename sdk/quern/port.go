@@ -99,7 +99,8 @@ func (c *cursor) line() bool {
 	return true
 }
 
-// uvarint reads a length. Short ones, which most are, are read without a call.
+// uvarint reads a length of any size. Callers read short ones, which most are,
+// themselves.
 func (c *cursor) uvarint() uint64 {
 	v, n := uvarint(c.buf[c.pos:])
 	if n <= 0 {
