@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/quern-project/quern/engine/exec"
+	"github.com/quern-project/quern/engine/executor"
 	"github.com/quern-project/quern/engine/msg"
 	"github.com/quern-project/quern/net/wire"
 	"github.com/quern-project/quern/wasmhost/image"
@@ -14,7 +14,7 @@ import (
 // go from one side to the other by a function call, or, to prove that nothing
 // else passes between them, encoded and decoded.
 type local struct {
-	executor *exec.Executor
+	executor *executor.Executor
 	loop     *loop
 	images   *images
 	encode   bool
@@ -46,12 +46,12 @@ func (l *local) removeShuffles(m msg.RemoveShuffles) {
 	l.executor.RemoveShuffles(carry(l, m))
 }
 
-// The executor's side: exec.DriverClient.
+// The executor's side: executor.DriverClient.
 
-// Status implements exec.DriverClient.
+// Status implements executor.DriverClient.
 func (l *local) Status(u msg.StatusUpdate) { l.loop.status(carry(l, u)) }
 
-// MapOutputs implements exec.DriverClient.
+// MapOutputs implements executor.DriverClient.
 func (l *local) MapOutputs(_ context.Context, r msg.MapOutputsRequest) (msg.MapOutputsReply, error) {
 	reply, err := l.loop.mapOutputs(carry(l, r).Shuffle)
 	if err != nil {
@@ -60,7 +60,7 @@ func (l *local) MapOutputs(_ context.Context, r msg.MapOutputsRequest) (msg.MapO
 	return carry(l, reply), nil
 }
 
-// Image implements exec.DriverClient.
+// Image implements executor.DriverClient.
 func (l *local) Image(_ context.Context, id msg.ImageID) (*image.Image, error) {
 	return l.images.get(id)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/quern-project/quern/engine/conf"
 	"github.com/quern-project/quern/engine/dag"
 	"github.com/quern-project/quern/engine/event"
-	"github.com/quern-project/quern/engine/exec"
+	"github.com/quern-project/quern/engine/executor"
 	"github.com/quern-project/quern/engine/files"
 	"github.com/quern-project/quern/engine/hostcall"
 	"github.com/quern-project/quern/engine/msg"
@@ -37,7 +37,7 @@ type session struct {
 	log      *slog.Logger
 	bus      *event.Bus
 	loop     *loop
-	executor *exec.Executor
+	executor *executor.Executor
 	localDir *owned.Folder // for shuffle files
 
 	images  images
@@ -84,7 +84,7 @@ func (s *session) OpenContext(d abi.ContextDesc) error {
 	})
 	link := &local{loop: s.loop, images: &s.images, encode: conf.TestEncodeMessages.Get(c)}
 	cores := conf.MasterURL.Get(c).Slots
-	link.executor = exec.New(exec.Config{
+	link.executor = executor.New(executor.Config{
 		ID:          localExecutor,
 		Cores:       cores,
 		Memory:      int64(conf.ExecutorMemory.Get(c)),
@@ -95,7 +95,7 @@ func (s *session) OpenContext(d abi.ContextDesc) error {
 		MaxResult:   int64(conf.DriverMaxResultSize.Get(c)),
 		LocalDir:    dir.Path,
 		Compression: compression(c),
-		Faults: exec.Faults{
+		Faults: executor.Faults{
 			Rate:        conf.TestFailTasks.Get(c),
 			MaxFailures: conf.MaxTaskFailures(c),
 			Seed:        conf.Seed.Get(c),

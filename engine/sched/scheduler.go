@@ -49,14 +49,14 @@ func New(cfg Config) *Scheduler {
 
 // attempt is a task that was given to an executor and has not ended.
 type attempt struct {
-	id     msg.TaskID
-	set    *taskSet
-	place  int // in the set's order
-	number int // 0 for the partition's first attempt in this set
-	exec   *executor
-	inExec int // in exec.running
-	inSet  int // in set.running
-	killed bool
+	id         msg.TaskID
+	set        *taskSet
+	place      int // in the set's order
+	number     int // 0 for the partition's first attempt in this set
+	executor   *executor
+	inExecutor int // in executor.running
+	inSet      int // in set.running
+	killed     bool
 }
 
 // Ready returns what is to be done because of the calls since the last Ready.
@@ -74,7 +74,7 @@ func (s *Scheduler) StatusUpdate(u *msg.StatusUpdate) {
 		return
 	}
 	a := s.running[u.Task]
-	if a == nil || a.exec.id != u.Executor || a.set.stage.ID != u.Stage {
+	if a == nil || a.executor.id != u.Executor || a.set.stage.ID != u.Stage {
 		return
 	}
 	s.end(a, u.State, u)
@@ -87,7 +87,7 @@ func (s *Scheduler) end(a *attempt, state msg.State, u *msg.StatusUpdate) {
 	t := &set.tasks[a.place]
 	s.out.Ended = append(s.out.Ended, dag.TaskEnd{
 		Stage: set.stage.ID, Task: a.id, Partition: set.partitions[a.place], Attempt: a.number,
-		Executor: a.exec.id, State: state, Metrics: u.Metrics,
+		Executor: a.executor.id, State: state, Metrics: u.Metrics,
 	})
 	e := &s.out.Ended[len(s.out.Ended)-1]
 	if state == msg.StateFinished {
@@ -101,7 +101,7 @@ func (s *Scheduler) end(a *attempt, state msg.State, u *msg.StatusUpdate) {
 	if e.Failure == nil {
 		e.Result, e.MapOutput, e.Output = u.Result, u.MapOutput, u.Output
 	}
-	failure, exec := e.Failure, a.exec
+	failure, executor := e.Failure, a.executor
 	s.remove(a)
 	t.running = nil
 	switch {
@@ -111,7 +111,7 @@ func (s *Scheduler) end(a *attempt, state msg.State, u *msg.StatusUpdate) {
 	case failure.Kind == msg.FailFetch:
 		set.over = true
 	default:
-		t.lastFailed = exec
+		t.lastFailed = executor
 		if failure.Kind.Counts() {
 			t.failures++
 		}
@@ -166,8 +166,8 @@ func (s *Scheduler) start(set *taskSet, place int, e *executor) msg.Task {
 		a = new(attempt)
 	}
 	*a = attempt{
-		id: s.nextTask, set: set, place: place, number: int(t.attempts), exec: e,
-		inExec: len(e.running), inSet: len(set.running),
+		id: s.nextTask, set: set, place: place, number: int(t.attempts), executor: e,
+		inExecutor: len(e.running), inSet: len(set.running),
 	}
 	s.nextTask++
 	t.attempts++
@@ -181,10 +181,10 @@ func (s *Scheduler) start(set *taskSet, place int, e *executor) msg.Task {
 // remove takes an attempt off the books and frees its slot.
 func (s *Scheduler) remove(a *attempt) {
 	delete(s.running, a.id)
-	e := a.exec
+	e := a.executor
 	last := len(e.running) - 1
-	e.running[a.inExec] = e.running[last]
-	e.running[a.inExec].inExec = a.inExec
+	e.running[a.inExecutor] = e.running[last]
+	e.running[a.inExecutor].inExecutor = a.inExecutor
 	e.running[last] = nil
 	e.running = e.running[:last]
 	set := a.set

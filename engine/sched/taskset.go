@@ -121,15 +121,15 @@ func (s *Scheduler) kill(attempts []*attempt, reason string) {
 	sorted := byID(attempts)
 	at := make(map[*executor]int) // in out.Kills
 	for _, a := range sorted {
-		if a.killed || a.exec.lost {
+		if a.killed || a.executor.lost {
 			continue
 		}
 		a.killed = true
-		i, ok := at[a.exec]
+		i, ok := at[a.executor]
 		if !ok {
 			i = len(s.out.Kills)
-			at[a.exec] = i
-			s.out.Kills = append(s.out.Kills, Kill{a.exec.id, msg.Kill{Reason: reason}})
+			at[a.executor] = i
+			s.out.Kills = append(s.out.Kills, Kill{a.executor.id, msg.Kill{Reason: reason}})
 		}
 		s.out.Kills[i].Tasks = append(s.out.Kills[i].Tasks, a.id)
 	}

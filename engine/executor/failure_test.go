@@ -1,4 +1,4 @@
-package exec
+package executor
 
 import (
 	"fmt"
@@ -98,7 +98,7 @@ func TestATaskOverItsMemoryLimitFailsAndOthersGoOn(t *testing.T) {
 	w.fails(all[0], msg.FailMemory, "out of memory: the task's memory is 15 MiB, wanted 1.0 MiB more, and the limit is 16 MiB: "+
 		"make partitions smaller (more of them), or raise --task-memory (quern.task.memory)")
 	w.finishes(all[1])
-	if used := w.exec.pool.Used(); used != 0 {
+	if used := w.executor.pool.Used(); used != 0 {
 		t.Errorf("%d bytes of the pool are still in use", used)
 	}
 }

@@ -1,4 +1,4 @@
-package exec
+package executor
 
 import (
 	"encoding/binary"
@@ -50,7 +50,7 @@ func TestATaskLearnsWhatItIs(t *testing.T) {
 		w.mu.Lock()
 		w.scripts[partition] = learn
 		w.mu.Unlock()
-		w.exec.Launch(msg.Launch{Stage: result(), Tasks: []msg.Task{{ID: w.next, Partition: partition, Attempt: attempt}}})
+		w.executor.Launch(msg.Launch{Stage: result(), Tasks: []msg.Task{{ID: w.next, Partition: partition, Attempt: attempt}}})
 		w.next++
 		w.finishes(w.ended(1)[0])
 		return infos[len(infos)-1]
@@ -73,11 +73,11 @@ func TestARunningTaskIsKilledAndReportedOnceItHasStopped(t *testing.T) {
 	spinning := make(chan bool)
 	ids := w.launch(result(), func(g *puppet.Guest) int64 { close(spinning); return spin(g) })
 	<-spinning
-	w.exec.Kill(msg.Kill{Tasks: []msg.TaskID{99, ids[0]}, Reason: "job 2 was cancelled"})
+	w.executor.Kill(msg.Kill{Tasks: []msg.TaskID{99, ids[0]}, Reason: "job 2 was cancelled"})
 	w.fails(w.ended(1)[0], msg.FailKilled, "killed: job 2 was cancelled")
 	// The slot is free again.
 	w.finishes(w.run(result(), nothing))
-	w.exec.Kill(msg.Kill{Tasks: ids, Reason: "too late"})
+	w.executor.Kill(msg.Kill{Tasks: ids, Reason: "too late"})
 	w.finishes(w.run(result(), nothing))
 }
 
@@ -90,8 +90,8 @@ func TestATaskThatWaitsForASlotIsKilledWithoutRunning(t *testing.T) {
 		func(g *puppet.Guest) int64 { ran = true; return 0 },
 		nothing)
 	<-spinning
-	w.exec.Kill(msg.Kill{Tasks: ids[1:2], Reason: "the stage has failed"})
-	w.exec.Kill(msg.Kill{Tasks: ids[:1], Reason: "a second reason"})
+	w.executor.Kill(msg.Kill{Tasks: ids[1:2], Reason: "the stage has failed"})
+	w.executor.Kill(msg.Kill{Tasks: ids[:1], Reason: "a second reason"})
 	all := w.ended(3)
 	w.fails(all[0], msg.FailKilled, "killed: a second reason")
 	w.fails(all[1], msg.FailKilled, "killed: the stage has failed")
@@ -108,12 +108,12 @@ func TestClosingStopsAndReportsEveryTask(t *testing.T) {
 	w.launch(result(), busy, busy, nothing, nothing, nothing)
 	<-spinning
 	<-spinning
-	w.exec.Close()
+	w.executor.Close()
 	for _, u := range w.ended(5) {
 		w.fails(u, msg.FailKilled, "killed: the executor is closing")
 	}
 	w.launch(result(), nothing) // is ignored
-	w.exec.Close()
+	w.executor.Close()
 	if len(w.updates) != 0 {
 		t.Error("a task that came after the end was reported")
 	}
@@ -172,7 +172,7 @@ func TestInjectedFailuresSpareTheLastAttempt(t *testing.T) {
 	for partition := range 6 {
 		for attempt := range 4 {
 			w.scripts[partition] = write
-			w.exec.Launch(msg.Launch{Stage: result(), Tasks: []msg.Task{{ID: w.next, Partition: partition, Attempt: attempt}}})
+			w.executor.Launch(msg.Launch{Stage: result(), Tasks: []msg.Task{{ID: w.next, Partition: partition, Attempt: attempt}}})
 			w.next++
 			u := w.ended(1)[0]
 			if attempt == 3 {

@@ -1,4 +1,4 @@
-package exec
+package executor
 
 import (
 	"context"
@@ -18,11 +18,11 @@ import (
 // task is one attempt at one partition, from its launch to its last report. It
 // implements hostcall.Task.
 type task struct {
-	exec  *Executor
-	stage *msg.Stage
-	desc  *msg.Task
+	executor *Executor
+	stage    *msg.Stage
+	desc     *msg.Task
 
-	// Guarded by exec.mu until the task is in its slot.
+	// Guarded by executor.mu until the task is in its slot.
 	killed *KilledError
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -45,7 +45,7 @@ type task struct {
 	failText string
 }
 
-// kill asks the task to stop. exec.mu is held.
+// kill asks the task to stop. executor.mu is held.
 func (t *task) kill(reason *KilledError) {
 	if t.cancel != nil {
 		t.cancel(reason)
@@ -59,7 +59,7 @@ func (t *task) kill(reason *KilledError) {
 // unfinished is gone.
 func (t *task) run(box *sandbox.Slot) (u msg.StatusUpdate) {
 	start := time.Now()
-	u = msg.StatusUpdate{Executor: t.exec.cfg.ID, Task: t.desc.ID, Stage: t.stage.ID}
+	u = msg.StatusUpdate{Executor: t.executor.cfg.ID, Task: t.desc.ID, Stage: t.stage.ID}
 	failure := t.execute(box)
 	t.metrics.RunNanos = int64(time.Since(start))
 	t.cancel(nil)
@@ -86,7 +86,7 @@ func (t *task) execute(box *sandbox.Slot) (failure *msg.Failure) {
 	if err := context.Cause(t.ctx); err != nil {
 		return t.classify(err)
 	}
-	t.memory = t.exec.pool.NewTask(t.ctx, t.desc.ID, 0)
+	t.memory = t.executor.pool.NewTask(t.ctx, t.desc.ID, 0)
 	defer func() {
 		for _, p := range t.ports {
 			if p != nil {
@@ -97,22 +97,22 @@ func (t *task) execute(box *sandbox.Slot) (failure *msg.Failure) {
 		t.memory.Close()
 	}()
 
-	img, err := t.exec.cfg.Driver.Image(t.ctx, t.stage.Image)
+	img, err := t.executor.cfg.Driver.Image(t.ctx, t.stage.Image)
 	if err != nil {
 		return t.classify(err)
 	}
 	defer img.Release()
 	t.image = img.Len()
 
-	t.fault = t.exec.cfg.Faults.draw(t.stage, t.desc)
+	t.fault = t.executor.cfg.Faults.draw(t.stage, t.desc)
 	if err := t.fault.at(atStart); err != nil {
 		return t.classify(err)
 	}
-	env := &hostcall.Env{Task: t, Log: t.exec.cfg.Log}
+	env := &hostcall.Env{Task: t, Log: t.executor.cfg.Log}
 	ret, usage, err := box.Run(t.ctx, sandbox.TaskConfig{
 		Image:       img,
 		Args:        [3]uint32{uint32(t.stage.Kind), t.stage.Target, uint32(t.desc.Partition)},
-		MemoryLimit: t.exec.cfg.TaskMemory,
+		MemoryLimit: t.executor.cfg.TaskMemory,
 		Grow:        t.memory.Acquire,
 		Stdout:      &t.printed,
 		Stderr:      &t.printed,
@@ -126,8 +126,8 @@ func (t *task) execute(box *sandbox.Slot) (failure *msg.Failure) {
 	if err != nil {
 		own, t.last = splitLastWords(own)
 	}
-	if own != "" && t.exec.cfg.Log != nil {
-		logLines(t.exec.cfg.Log, own, t.name())
+	if own != "" && t.executor.cfg.Log != nil {
+		logLines(t.executor.cfg.Log, own, t.name())
 	}
 	switch {
 	case err != nil:
@@ -162,7 +162,7 @@ func (t *task) Info() (w [abi.TaskInfoWords]uint64) {
 	w[abi.InfoPartition] = uint64(t.desc.Partition)
 	w[abi.InfoAttempt] = uint64(t.desc.Attempt)
 	w[abi.InfoSeed] = t.seed()
-	w[abi.InfoMemory] = uint64(min(t.exec.cfg.TaskMemory, t.image+t.exec.cfg.Memory/int64(t.exec.cfg.Cores)))
+	w[abi.InfoMemory] = uint64(min(t.executor.cfg.TaskMemory, t.image+t.executor.cfg.Memory/int64(t.executor.cfg.Cores)))
 	return w
 }
 
@@ -210,8 +210,8 @@ func (t *task) note(err error) error {
 
 func (t *task) shuffleConfig() shuffle.Config {
 	return shuffle.Config{
-		Dir:         t.exec.cfg.LocalDir,
-		Compression: t.exec.cfg.Compression,
+		Dir:         t.executor.cfg.LocalDir,
+		Compression: t.executor.cfg.Compression,
 		Memory:      t.memory,
 	}
 }

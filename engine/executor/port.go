@@ -1,4 +1,4 @@
-package exec
+package executor
 
 import (
 	"bytes"
@@ -85,7 +85,7 @@ func (p *shuffleWritePort) close() error {
 	if err != nil {
 		return err
 	}
-	out.Executor = p.task.exec.cfg.ID
+	out.Executor = p.task.executor.cfg.ID
 	p.task.mapOutput = &out
 	m := p.writer.Metrics()
 	p.task.metrics.ShuffleWritten += out.Bytes
@@ -107,7 +107,7 @@ type resultPort struct {
 
 func (p *resultPort) write(b []byte) error {
 	n := int64(len(b))
-	if limit := p.task.exec.cfg.MaxResult; limit > 0 && p.size+n > limit {
+	if limit := p.task.executor.cfg.MaxResult; limit > 0 && p.size+n > limit {
 		return &ResultTooLargeError{Size: p.size + n, Limit: limit}
 	}
 	if err := p.task.memory.Acquire(n); err != nil {
@@ -168,7 +168,7 @@ func (t *task) newPort(kind abi.PortKind, id uint32, partition int) (port, error
 	case abi.PortText:
 		for _, in := range t.desc.Text {
 			if in.RDD == msg.RDDID(id) && in.Partition == partition {
-				return &textPort{task: t, reader: source.Open(t.ctx, t.exec.cfg.Files, t.memory, in.Pieces)}, nil
+				return &textPort{task: t, reader: source.Open(t.ctx, t.executor.cfg.Files, t.memory, in.Pieces)}, nil
 			}
 		}
 		return nil, fmt.Errorf("%w: partition %d of text RDD %d is not an input of this task", hostcall.ErrBadArgument, partition, id)
@@ -198,7 +198,7 @@ func (t *task) newPort(kind abi.PortKind, id uint32, partition int) (port, error
 		}
 		p = &shuffleWritePort{task: t, writer: w}
 	case kind == abi.PortSink && t.stage.Sink != nil:
-		w, err := sink.NewWriter(t.exec.cfg.Files, t.memory, *t.stage.Sink, t.desc.Partition, t.desc.ID)
+		w, err := sink.NewWriter(t.executor.cfg.Files, t.memory, *t.stage.Sink, t.desc.Partition, t.desc.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -217,7 +217,7 @@ func (t *task) openShuffleRead(d abi.ShuffleDesc, partition int) (port, error) {
 	if partition < 0 || partition >= d.Partitions {
 		return nil, fmt.Errorf("%w: shuffle %d has %d partitions, none is %d", hostcall.ErrBadArgument, d.ID, d.Partitions, partition)
 	}
-	reply, err := t.exec.cfg.Driver.MapOutputs(t.ctx, msg.MapOutputsRequest{Shuffle: msg.ShuffleID(d.ID)})
+	reply, err := t.executor.cfg.Driver.MapOutputs(t.ctx, msg.MapOutputsRequest{Shuffle: msg.ShuffleID(d.ID)})
 	if err != nil {
 		return nil, &shuffle.FetchError{
 			FetchLost: msg.FetchLost{Shuffle: msg.ShuffleID(d.ID), Map: -1}, // not one, but not all are there

@@ -1,4 +1,4 @@
-package exec
+package executor
 
 import (
 	"encoding/binary"
@@ -177,7 +177,7 @@ func TestATaskReadsItsPiecesOfText(t *testing.T) {
 	}
 	launch := func(piece msg.Piece) msg.StatusUpdate {
 		w.scripts[0] = read
-		w.exec.Launch(msg.Launch{Stage: result(), Tasks: []msg.Task{{
+		w.executor.Launch(msg.Launch{Stage: result(), Tasks: []msg.Task{{
 			ID: w.next, Text: []msg.TextInput{{RDD: 4, Partition: 0, Pieces: []msg.Piece{piece}}},
 		}}})
 		w.next++
@@ -196,7 +196,7 @@ func TestASinkTaskLeavesAFileOnlyIfItFinishes(t *testing.T) {
 	w := newWorld(t)
 	s := result()
 	s.Sink = &msg.Sink{Path: filepath.Join(w.data, "out"), Job: 2}
-	if err := sink.Begin(w.exec.cfg.Files, *s.Sink); err != nil {
+	if err := sink.Begin(w.executor.cfg.Files, *s.Sink); err != nil {
 		t.Fatal(err)
 	}
 	attempts := filepath.Join(w.data, "out", "_temporary", "2")

@@ -1,4 +1,4 @@
-package exec
+package executor
 
 import (
 	"log/slog"

@@ -1,11 +1,11 @@
-// Package exec is the executor: it runs the tasks that a driver launches, one
+// Package executor is the executor: it runs the tasks that a driver launches, one
 // in each slot, in sandboxes whose memory is a copy-on-write mapping of the
 // driver's image, and connects each task's ports to the engine's sources,
 // shuffles and sinks.
 //
 // An executor is given work with Launch and Kill and answers through the
 // DriverClient; it shares nothing else with the driver.
-package exec
+package executor
 
 import (
 	"context"
@@ -93,7 +93,7 @@ func (e *Executor) Launch(l msg.Launch) {
 	}
 	stage := &l.Stage
 	for i := range l.Tasks {
-		t := &task{exec: e, stage: stage, desc: &l.Tasks[i]}
+		t := &task{executor: e, stage: stage, desc: &l.Tasks[i]}
 		e.tasks[t.desc.ID] = t
 		e.queue = append(e.queue, t)
 		e.wake.Signal()

@@ -1,4 +1,4 @@
-package exec
+package executor
 
 import (
 	"context"
@@ -26,13 +26,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // world is an executor whose guests are puppets, and the driver before it.
 type world struct {
-	t       testing.TB
-	exec    *Executor
-	dir     string // the executor's own folder
-	data    string // a folder that tasks may read and write
-	image   *image.Image
-	updates chan msg.StatusUpdate
-	log     log
+	t        testing.TB
+	executor *Executor
+	dir      string // the executor's own folder
+	data     string // a folder that tasks may read and write
+	image    *image.Image
+	updates  chan msg.StatusUpdate
+	log      log
 
 	mu      sync.Mutex
 	scripts map[int]script // by partition
@@ -89,14 +89,14 @@ func newWorld(t testing.TB, change ...func(*Config)) *world {
 	for _, f := range change {
 		f(&cfg)
 	}
-	w.exec = New(cfg)
+	w.executor = New(cfg)
 	t.Cleanup(func() {
-		w.exec.Close()
-		if used := w.exec.pool.Used(); used != 0 {
+		w.executor.Close()
+		if used := w.executor.pool.Used(); used != 0 {
 			t.Errorf("%d bytes of the pool are still in use", used)
 		}
-		if len(w.exec.tasks) != 0 {
-			t.Errorf("%d tasks are not forgotten", len(w.exec.tasks))
+		if len(w.executor.tasks) != 0 {
+			t.Errorf("%d tasks are not forgotten", len(w.executor.tasks))
 		}
 	})
 	return w
@@ -149,7 +149,7 @@ func (w *world) launch(stage msg.Stage, scripts ...script) []msg.TaskID {
 		w.next++
 	}
 	w.mu.Unlock()
-	w.exec.Launch(l)
+	w.executor.Launch(l)
 	return ids
 }
 
