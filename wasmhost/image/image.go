@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quern-project/quern/wasmhost/memory"
+	"github.com/quern-project/quern/wasmhost/linearmem"
 )
 
 // Image is a captured guest. It is immutable, and safe for concurrent use. It
@@ -152,13 +152,13 @@ func (img *Image) Globals() []uint64 { return img.globals }
 // gone on since the image was made.
 func (img *Image) Clock() int64 { return img.clock + int64(time.Since(img.made)) }
 
-// Places implements memory.Source.
+// Places implements linearmem.Source.
 func (img *Image) Places() []uint32 { return img.places }
 
-// File implements memory.Source.
+// File implements linearmem.Source.
 func (img *Image) File() int { return img.store.pool.file() }
 
-// Page implements memory.Source: the content of chunk i, or nil if it is zeros.
+// Page implements linearmem.Source: the content of chunk i, or nil if it is zeros.
 // It must not be changed, and is valid until the last Release.
 func (img *Image) Page(i int) []byte {
 	if c := img.chunks[i]; c != nil {
@@ -189,7 +189,7 @@ func (img *Image) Manifest() Manifest {
 // store does not hold, once, and answers its content, which is checked and not
 // kept. The guest's monotonic clock goes on from the time of the call.
 func (s *Store) Assemble(m Manifest, fetch func(index int, h Hash) ([]byte, error)) (*Image, error) {
-	if len(m.Chunks) > memory.MaxPages {
+	if len(m.Chunks) > linearmem.MaxPages {
 		return nil, fmt.Errorf("assemble an image of %d chunks: more than 4 GiB", len(m.Chunks))
 	}
 	img := s.newImage(len(m.Chunks), m.Globals, m.Clock)
@@ -233,7 +233,7 @@ func (s *Store) assembleChunk(img *Image, i int, h Hash, fetch func(int, Hash) (
 	return s.add(img.chunks, []want{{index: i, data: data, hash: h}})
 }
 
-var _ memory.Source = (*Image)(nil)
+var _ linearmem.Source = (*Image)(nil)
 
 func isZero(b []byte) bool { return bytes.Equal(b, zeros[:]) }
 

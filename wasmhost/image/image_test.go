@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/quern-project/quern/wasmhost/memory"
+	"github.com/quern-project/quern/wasmhost/linearmem"
 )
 
 // stores runs f with a store of each kind, which must be empty at the end.
@@ -320,7 +320,7 @@ func TestAssembleRefusesWhatDoesNotMatch(t *testing.T) {
 				t.Errorf("%d chunks of a failed image are kept", n)
 			}
 		}
-		if _, err := far.Assemble(Manifest{Chunks: make([]Hash, memory.MaxPages+1)}, nil); err == nil {
+		if _, err := far.Assemble(Manifest{Chunks: make([]Hash, linearmem.MaxPages+1)}, nil); err == nil {
 			t.Error("an image of more than 4 GiB was assembled")
 		}
 	})

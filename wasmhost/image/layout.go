@@ -3,7 +3,7 @@ package image
 import (
 	"fmt"
 
-	"github.com/quern-project/quern/wasmhost/memory"
+	"github.com/quern-project/quern/wasmhost/linearmem"
 )
 
 // An image is mapped in runs: stretches of chunks that lie one after the other
@@ -37,7 +37,7 @@ func (s *Store) layOut(img *Image) error {
 
 func (img *Image) fillPlaces() {
 	for i, c := range img.chunks {
-		img.places[i] = memory.Zero
+		img.places[i] = linearmem.Zero
 		if c != nil {
 			img.places[i] = c.place
 		}
@@ -48,7 +48,7 @@ func (img *Image) fillPlaces() {
 func runs(places []uint32) int {
 	n := 0
 	for i, p := range places {
-		if p != memory.Zero && (i == 0 || places[i-1] == memory.Zero || places[i-1]+1 != p) {
+		if p != linearmem.Zero && (i == 0 || places[i-1] == linearmem.Zero || places[i-1]+1 != p) {
 			n++
 		}
 	}

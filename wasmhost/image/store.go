@@ -5,7 +5,7 @@
 // The memory is cut into chunks of 64 KiB. A [Store] keeps each distinct chunk
 // once, and chunks of zeros not at all; images refer to chunks and count their
 // references. So the second image of a driver costs what has changed since the
-// first. On Linux the store is a memfd, which [memory.LinearMemory] maps
+// first. On Linux the store is a memfd, which [linearmem.LinearMemory] maps
 // copy-on-write: all clones of all images share one copy of the bytes. A chunk
 // never changes, and its place in the file is not reused before the last image
 // that refers to it is released.
@@ -24,11 +24,11 @@ import (
 
 	"github.com/zeebo/xxh3"
 
-	"github.com/quern-project/quern/wasmhost/memory"
+	"github.com/quern-project/quern/wasmhost/linearmem"
 )
 
 // ChunkSize is the size of a chunk in bytes.
-const ChunkSize = memory.PageSize
+const ChunkSize = linearmem.PageSize
 
 // Hash names a chunk by its content: XXH3-128, big-endian. The zero value is
 // the chunk of zeros. It guards against mistakes, not against an adversary.
@@ -95,7 +95,7 @@ type Store struct {
 // no memory is loaded with one any more.
 func NewStore(o Options) (*Store, error) {
 	s := &Store{byHash: make(map[Hash]*chunk), limit: o.Limit, maxRuns: maxRuns}
-	if o.Heap || !memory.MappedSupported {
+	if o.Heap || !linearmem.MappedSupported {
 		s.pool = &heapPool{}
 		return s, nil
 	}
@@ -196,7 +196,7 @@ func (s *Store) add(chunks []*chunk, wants []want) error {
 	for _, w := range wants {
 		c := s.byHash[w.hash]
 		if c == nil {
-			c = &chunk{hash: w.hash, data: w.data, place: memory.Zero}
+			c = &chunk{hash: w.hash, data: w.data, place: linearmem.Zero}
 			s.byHash[w.hash] = c
 			fresh = append(fresh, c)
 		} else if !bytes.Equal(c.data, w.data) {
@@ -237,7 +237,7 @@ func (s *Store) unref(c *chunk, free []uint32) []uint32 {
 	if !c.zeros() && s.byHash[c.hash] == c {
 		delete(s.byHash, c.hash)
 	}
-	if c.place != memory.Zero {
+	if c.place != linearmem.Zero {
 		free = append(free, c.place)
 		if !c.zeros() {
 			s.kept--

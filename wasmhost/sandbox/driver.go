@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/quern-project/quern/sdk/abi"
-	"github.com/quern-project/quern/wasmhost/memory"
+	"github.com/quern-project/quern/wasmhost/linearmem"
 )
 
 // DriverConfig is what a driver gets.
@@ -34,7 +34,7 @@ func (p *Program) Start(ctx context.Context, cfg DriverConfig) (exitCode int, er
 	}
 	defer in.close()
 	in.sys.begin(cfg.Stdin, cfg.Stdout, cfg.Stderr, cfg.Seed, nil)
-	if err := in.begin(ctx, cfg.Env, memory.Limit{Bytes: cfg.MemoryLimit}); err != nil {
+	if err := in.begin(ctx, cfg.Env, linearmem.Limit{Bytes: cfg.MemoryLimit}); err != nil {
 		return 1, err
 	}
 	for _, name := range []string{p.meta.Start, abi.StartExport} {

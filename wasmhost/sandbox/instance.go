@@ -8,14 +8,14 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/quern-project/quern/wasmhost/image"
-	"github.com/quern-project/quern/wasmhost/memory"
+	"github.com/quern-project/quern/wasmhost/linearmem"
 )
 
 // Instance is a guest: a driver or a clone of one.
 type Instance struct {
 	prog    *Program
 	mod     api.Module
-	mem     *memory.LinearMemory
+	mem     *linearmem.LinearMemory
 	globals []api.MutableGlobal
 	entry   *entry
 	sys     system
@@ -47,9 +47,9 @@ func (p *Program) newInstance(ctx context.Context, args, env []string) (in *Inst
 	ictx := experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(
 		func(minimum, maximum uint64) experimental.LinearMemory {
 			if minimum < maximum {
-				maximum -= memory.PageSize // see memory.LinearMemory.Load
+				maximum -= linearmem.PageSize // see linearmem.LinearMemory.Load
 			}
-			in.mem, memErr = memory.New(int64(maximum), !p.host.opts.Images.Mapped())
+			in.mem, memErr = linearmem.New(int64(maximum), !p.host.opts.Images.Mapped())
 			if memErr != nil {
 				panic(memErr)
 			}
@@ -80,13 +80,13 @@ func (in *Instance) close() {
 }
 
 // begin prepares the bookkeeping of a run.
-func (in *Instance) begin(ctx context.Context, env any, limit memory.Limit) error {
+func (in *Instance) begin(ctx context.Context, env any, limit linearmem.Limit) error {
 	in.run.Context = ctx
 	in.done = ctx.Done()
 	in.call.Env = env
 	in.safepoints = 0
 	if limit.Bytes == 0 {
-		limit.Bytes = memory.MaxPages * memory.PageSize
+		limit.Bytes = linearmem.MaxPages * linearmem.PageSize
 	}
 	in.mem.Begin(limit)
 	if use := in.mem.Len(); use > limit.Bytes {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/quern-project/quern/sdk/abi"
 	"github.com/quern-project/quern/wasmhost/image"
-	"github.com/quern-project/quern/wasmhost/memory"
+	"github.com/quern-project/quern/wasmhost/linearmem"
 )
 
 // Slot runs tasks, one at a time. It keeps at most one instance, which holds the
@@ -49,7 +49,7 @@ type Usage struct {
 	Safepoints int64
 	// Refused is the first growth that was refused, or nil. The run may have
 	// ended well nevertheless.
-	Refused *memory.Refusal
+	Refused *linearmem.Refusal
 }
 
 // Run runs one task and answers what its entry answered. An error is one of the
@@ -64,7 +64,7 @@ func (s *Slot) Run(ctx context.Context, cfg TaskConfig) (ret int64, usage Usage,
 	in := s.instance
 	in.sys.begin(nil, cfg.Stdout, cfg.Stderr, cfg.Seed, cfg.Image)
 	before := in.mem.Len()
-	if err := in.begin(ctx, cfg.Env, memory.Limit{Bytes: cfg.MemoryLimit, Grow: cfg.Grow}); err != nil {
+	if err := in.begin(ctx, cfg.Env, linearmem.Limit{Bytes: cfg.MemoryLimit, Grow: cfg.Grow}); err != nil {
 		in.end()
 		return 0, usage, err
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quern-project/quern/wasmhost/memory"
+	"github.com/quern-project/quern/wasmhost/linearmem"
 )
 
 // wasiGuest is a guest whose calls of WASI the test makes.
@@ -33,7 +33,7 @@ func newWASIGuest(t *testing.T, ctx context.Context, stdin io.Reader, stdout, st
 		t.Fatal("no memory")
 	}
 	in.sys.begin(stdin, stdout, stderr, [32]byte{1}, nil)
-	if err := in.begin(ctx, nil, memory.Limit{}); err != nil {
+	if err := in.begin(ctx, nil, linearmem.Limit{}); err != nil {
 		t.Fatal(err)
 	}
 	return wasiGuest{t, in}

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package memory
+package linearmem
 
 import "errors"
 

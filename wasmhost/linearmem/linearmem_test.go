@@ -1,4 +1,4 @@
-package memory_test
+package linearmem_test
 
 import (
 	"bytes"
@@ -10,14 +10,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quern-project/quern/wasmhost/image"
-	"github.com/quern-project/quern/wasmhost/memory"
+	"github.com/quern-project/quern/wasmhost/linearmem"
 )
 
-const page = memory.PageSize
+const page = linearmem.PageSize
 
 // guest stands for wazero's memory: it grows by Reallocate and has a maximum.
 type guest struct {
-	mem *memory.LinearMemory
+	mem *linearmem.LinearMemory
 	b   []byte
 	max uint64
 }
@@ -41,7 +41,7 @@ func newGuest(t interface {
 	Fatal(...any)
 	Cleanup(func())
 }, min, max int, copying bool) *guest {
-	mem, err := memory.New(int64(max)*page, copying)
+	mem, err := linearmem.New(int64(max)*page, copying)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestLoadAndReset(t *testing.T) {
 				if got := spec(g.b); got != want || &g.b[0] != &g.mem.Bytes()[0] || g.mem.Len() != int64(len(g.b)) {
 					t.Fatalf("loaded %q, the guest sees %q", want, got)
 				}
-				g.mem.Begin(memory.Limit{Bytes: 20 * page})
+				g.mem.Begin(linearmem.Limit{Bytes: 20 * page})
 				if len(g.b) < 20*page {
 					if _, ok := g.Grow(1); !ok {
 						t.Fatal("growth was refused")
@@ -145,7 +145,7 @@ func TestTwoMemoriesOfOneImageAreIndependent(t *testing.T) {
 			if err := g.mem.Load(img, g); err != nil {
 				t.Fatal(err)
 			}
-			g.mem.Begin(memory.Limit{Bytes: 10 * page})
+			g.mem.Begin(linearmem.Limit{Bytes: 10 * page})
 		}
 		one.b[0], one.b[2*page] = 'x', 'y'
 		if got := spec(two.b); got != "ab." {
@@ -201,7 +201,7 @@ func TestMemoryBehavesLikeABuffer(t *testing.T) {
 						rt.Fatal(err)
 					}
 					model = expand(specs[current])
-					g2.mem.Begin(memory.Limit{Bytes: int64(max) * page})
+					g2.mem.Begin(linearmem.Limit{Bytes: int64(max) * page})
 				case step == 1:
 					n := rapid.IntRange(0, 4).Draw(rt, "growth")
 					_, ok := g2.Grow(uint32(n))
@@ -221,7 +221,7 @@ func TestMemoryBehavesLikeABuffer(t *testing.T) {
 						rt.Fatal(err)
 					}
 					model = expand(specs[current])
-					g2.mem.Begin(memory.Limit{Bytes: int64(max) * page})
+					g2.mem.Begin(linearmem.Limit{Bytes: int64(max) * page})
 				}
 				if !bytes.Equal(model, g2.b) {
 					rt.Fatalf("memory differs from the model, %d and %d bytes", len(g2.b), len(model))
@@ -258,7 +258,7 @@ func TestLimit(t *testing.T) {
 		if err := g.mem.Load(img, g); err != nil {
 			t.Fatal(err)
 		}
-		g.mem.Begin(memory.Limit{Bytes: 5 * page})
+		g.mem.Begin(linearmem.Limit{Bytes: 5 * page})
 		for _, step := range []struct {
 			delta uint32
 			ok    bool
@@ -267,12 +267,12 @@ func TestLimit(t *testing.T) {
 				t.Errorf("growth by %d to a limit of 5 pages: %v", step.delta, ok)
 			}
 		}
-		if r := g.mem.Refused(); r == nil || *r != (memory.Refusal{Limit: 5 * page, Use: 4 * page, Delta: 2 * page}) {
+		if r := g.mem.Refused(); r == nil || *r != (linearmem.Refusal{Limit: 5 * page, Use: 4 * page, Delta: 2 * page}) {
 			t.Errorf("refused %+v", r)
 		}
 		empty := errors.New("the pool is empty")
 		asked := []int64{}
-		g.mem.Begin(memory.Limit{Bytes: 100 * page, Grow: func(delta int64) error {
+		g.mem.Begin(linearmem.Limit{Bytes: 100 * page, Grow: func(delta int64) error {
 			asked = append(asked, delta)
 			if len(asked) == 2 {
 				return empty
@@ -329,8 +329,8 @@ func TestWhatCannotBeLoadedIsAnError(t *testing.T) {
 			}
 		}
 	})
-	for _, max := range []int64{0, -page, page + 1, (memory.MaxPages + 1) * page} {
-		if _, err := memory.New(max, false); err == nil {
+	for _, max := range []int64{0, -page, page + 1, (linearmem.MaxPages + 1) * page} {
+		if _, err := linearmem.New(max, false); err == nil {
 			t.Errorf("a memory of %d bytes was made", max)
 		}
 	}
@@ -339,7 +339,7 @@ func TestWhatCannotBeLoadedIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer heap.Close()
-	if g := newGuest(t, 1, 3, false); memory.MappedSupported {
+	if g := newGuest(t, 1, 3, false); linearmem.MappedSupported {
 		if err := g.mem.Load(makeImage(t, heap, "a", nil), g); err == nil || !strings.Contains(err.Error(), "cannot be mapped") {
 			t.Error(err)
 		}
@@ -375,7 +375,7 @@ func BenchmarkReset(b *testing.B) {
 				b.Fatal(err)
 			}
 			for b.Loop() {
-				g.mem.Begin(memory.Limit{Bytes: 3000 * page})
+				g.mem.Begin(linearmem.Limit{Bytes: 3000 * page})
 				for i := range n {
 					g.b[i*4096*16] = 1
 				}

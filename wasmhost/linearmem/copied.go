@@ -1,4 +1,4 @@
-package memory
+package linearmem
 
 // copied keeps a memory in ordinary Go memory. It works everywhere.
 type copied struct {

@@ -1,4 +1,4 @@
-// Package memory gives guests their linear memory. A [LinearMemory] is handed
+// Package linearmem gives guests their linear memory. A [LinearMemory] is handed
 // to wazero through its experimental.MemoryAllocator and does three things an
 // ordinary buffer does not:
 //
@@ -17,7 +17,7 @@
 // A memory belongs to one goroutine at a time. Nothing is unmapped before
 // [LinearMemory.Close], whatever wazero frees and when: taking pages away under
 // a running guest would kill the process beyond recovery.
-package memory
+package linearmem
 
 import (
 	"errors"
