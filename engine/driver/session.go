@@ -19,7 +19,7 @@ import (
 	"github.com/quern-project/quern/engine/msg"
 	"github.com/quern-project/quern/engine/sink"
 	"github.com/quern-project/quern/engine/source"
-	"github.com/quern-project/quern/internal/owned"
+	"github.com/quern-project/quern/internal/scratchdir"
 	"github.com/quern-project/quern/sdk/abi"
 	"github.com/quern-project/quern/wasmhost/image"
 	"github.com/quern-project/quern/wasmhost/sandbox"
@@ -38,7 +38,7 @@ type session struct {
 	bus      *event.Bus
 	loop     *loop
 	executor *executor.Executor
-	localDir *owned.Folder // for shuffle files
+	localDir *scratchdir.Dir // for shuffle files
 
 	images  images
 	newest  *image.Image // the last capture, which makes the next one cheap
@@ -67,7 +67,7 @@ func (s *session) OpenContext(d abi.ContextDesc) error {
 	if err != nil {
 		return err
 	}
-	dir, err := owned.New(conf.LocalDir.Get(c), "quern-app-")
+	dir, err := scratchdir.New(conf.LocalDir.Get(c), "quern-app-")
 	if err != nil {
 		return fmt.Errorf("making a folder for shuffle files (%s): %w", conf.LocalDir.Name(), err)
 	}

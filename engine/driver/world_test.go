@@ -19,7 +19,7 @@ import (
 	"github.com/quern-project/quern/engine/driver"
 	"github.com/quern-project/quern/engine/event"
 	"github.com/quern-project/quern/engine/files"
-	"github.com/quern-project/quern/internal/owned"
+	"github.com/quern-project/quern/internal/scratchdir"
 )
 
 // built is what all tests share: the jobs of testdata/jobs as a module, the
@@ -32,7 +32,7 @@ var built struct {
 }
 
 func TestMain(m *testing.M) {
-	dir, err := owned.New(os.TempDir(), "quern-driver-")
+	dir, err := scratchdir.New(os.TempDir(), "quern-driver-")
 	if err == nil {
 		err = build(dir.Path)
 	}

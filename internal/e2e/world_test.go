@@ -18,7 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quern-project/quern/internal/owned"
+	"github.com/quern-project/quern/internal/scratchdir"
 )
 
 // world is what all tests share: a folder with the binary, the jobs, and quern's
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 
 // inWorld makes the world, runs the tests in it and removes it.
 func inWorld(tests func() int) int {
-	dir, err := owned.New(os.TempDir(), "quern-e2e-")
+	dir, err := scratchdir.New(os.TempDir(), "quern-e2e-")
 	if err == nil {
 		theWorld = world{dir.Path}
 		defer dir.Remove()

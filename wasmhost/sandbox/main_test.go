@@ -9,11 +9,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/quern-project/quern/internal/owned"
+	"github.com/quern-project/quern/internal/scratchdir"
 )
 
 func TestMain(m *testing.M) {
-	dir, err := owned.New(os.TempDir(), "quern-sandbox-")
+	dir, err := scratchdir.New(os.TempDir(), "quern-sandbox-")
 	if err == nil {
 		sharedCache, compilerPath = filepath.Join(dir.Path, "cache"), filepath.Join(dir.Path, "compiler")
 		err = build(exec.Command("go", "build", "-o", compilerPath, "./testdata/compiler"))

@@ -1,4 +1,4 @@
-package owned
+package scratchdir
 
 import (
 	"bufio"
@@ -25,8 +25,8 @@ func names(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// A process that is killed leaves its folder, and the next one removes it, but
-// not the folder of one that lives, nor anybody else's.
+// A process that is killed leaves its directory, and the next one removes it, but
+// not the directory of one that lives, nor anybody else's.
 func TestFoldersOfKilledProcessesAreRemoved(t *testing.T) {
 	if dir := os.Getenv("QUERN_TEST_OWNED"); dir != "" {
 		d, err := New(dir, prefix)
@@ -97,17 +97,17 @@ func TestFoldersOfKilledProcessesAreRemoved(t *testing.T) {
 		t.Errorf("behind a link there is %q", got)
 	}
 	if got := names(t, filepath.Join(dir, alive)); len(got) != 1 {
-		t.Errorf("the folder of one that lives has %q", got)
+		t.Errorf("the directory of one that lives has %q", got)
 	}
 	if err := d.Remove(); err != nil {
 		t.Error(err)
 	}
 	if slices.Contains(names(t, dir), filepath.Base(d.Path)) {
-		t.Error("the folder is still there when it was removed")
+		t.Error("the directory is still there when it was removed")
 	}
 }
 
-// Many that start and end at once do not remove each other's folders.
+// Many that start and end at once do not remove each other's directories.
 func TestFoldersOfProcessesThatStartTogether(t *testing.T) {
 	dir := t.TempDir()
 	var running sync.WaitGroup

@@ -1,15 +1,15 @@
 //go:build linux || darwin
 
-package owned
+package scratchdir
 
 import (
 	"os"
 	"syscall"
 )
 
-// lockFolder locks a folder of this user's for as long as the file is open, in
+// lockDir locks a directory of this user's for as long as the file is open, in
 // this process and no other; nil if it cannot. With wait it waits until it can.
-func lockFolder(path string, wait bool) *os.File {
+func lockDir(path string, wait bool) *os.File {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_DIRECTORY, 0)
 	if err != nil {
 		return nil

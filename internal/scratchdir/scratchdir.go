@@ -1,7 +1,7 @@
-// Package owned makes folders that have an owner, the process that made them.
-// When it could not remove its folder because it was killed, the next process that
+// Package scratchdir makes directories that have an owner, the process that made them.
+// When it could not remove its directory because it was killed, the next process that
 // makes one of the same kind does.
-package owned
+package scratchdir
 
 import (
 	"os"
@@ -9,27 +9,27 @@ import (
 	"strings"
 )
 
-// Folder is a folder of this process. Its lock says that the process lives: whoever
-// finds a folder without removes it.
-type Folder struct {
+// Dir is a directory of this process. Its lock says that the process lives: whoever
+// finds a directory without removes it.
+type Dir struct {
 	Path string
 
-	lock *os.File // nil where folders cannot be locked: then they are not removed, either
-	// swept is closed when the folders of killed processes are gone.
+	lock *os.File // nil where directories cannot be locked: then they are not removed, either
+	// swept is closed when the directories of killed processes are gone.
 	swept chan struct{}
 }
 
-// New makes a folder in parent, with a name that begins with prefix, and begins to
-// remove those that killed processes have left there. No folder of another kind
+// New makes a directory in parent, with a name that begins with prefix, and begins to
+// remove those that killed processes have left there. No directory of another kind
 // should be called so.
-func New(parent, prefix string) (*Folder, error) {
-	d := &Folder{swept: make(chan struct{})}
+func New(parent, prefix string) (*Dir, error) {
+	d := &Dir{swept: make(chan struct{})}
 	for {
 		path, err := os.MkdirTemp(parent, prefix+"*")
 		if err != nil {
 			return nil, err
 		}
-		d.Path, d.lock = path, lockFolder(path, true)
+		d.Path, d.lock = path, lockDir(path, true)
 		// Before it was locked, another process may have removed it.
 		if isThere(path, d.lock) {
 			break
@@ -45,8 +45,8 @@ func New(parent, prefix string) (*Folder, error) {
 	return d, nil
 }
 
-// Remove removes the folder and all that is in it.
-func (d *Folder) Remove() error {
+// Remove removes the directory and all that is in it.
+func (d *Dir) Remove() error {
 	<-d.swept
 	err := os.RemoveAll(d.Path)
 	if d.lock != nil {
@@ -55,7 +55,7 @@ func (d *Folder) Remove() error {
 	return err
 }
 
-// sweep removes the folders of processes that were killed. What it cannot remove
+// sweep removes the directories of processes that were killed. What it cannot remove
 // costs disk and nothing else.
 func sweep(parent, prefix string) {
 	f, err := os.Open(parent)
@@ -77,7 +77,7 @@ func sweep(parent, prefix string) {
 }
 
 func removeIfAbandoned(path string) {
-	lock := lockFolder(path, false)
+	lock := lockDir(path, false)
 	if lock == nil {
 		return
 	}
@@ -87,7 +87,7 @@ func removeIfAbandoned(path string) {
 	}
 }
 
-// isThere says whether there is a folder at a path, and if it is locked, whether
+// isThere says whether there is a directory at a path, and if it is locked, whether
 // that is the one.
 func isThere(path string, lock *os.File) bool {
 	there, err := os.Lstat(path)
