@@ -155,7 +155,7 @@ func TestAnImageThatIsGoneFailsTheTask(t *testing.T) {
 	w.fails(w.run(s, nothing), msg.FailIO, "image 2 is gone: its job has ended")
 }
 
-func TestLastWordsOfGoPrograms(t *testing.T) {
+func TestCrashReportsOfGoPrograms(t *testing.T) {
 	const trace = "goroutine 1 gp=0x2821c0 m=0 mp=0x185460 [running]:\n" +
 		"runtime.throw({0x96be, 0xd})\n\t/go/src/runtime/panic.go:1243 +0x3 fp=0x2e14c0 sp=0x2e1498 pc=0x15120003\n" +
 		"main.init.func4(0x2)\n\t/job/main.go:73 +0xa fp=0x2e1690 sp=0x2e15d8 pc=0x181e000a\n" +
@@ -165,7 +165,7 @@ func TestLastWordsOfGoPrograms(t *testing.T) {
 		"\ngoroutine 2 [force gc (idle)]:\nmain.other()\n\t/job/main.go:1\n"
 	for _, c := range []struct {
 		name, printed, own string
-		last               *lastWords
+		last               *crashReport
 	}{
 		{"nothing", "", "", nil},
 		{"no report", "a\nb\n", "a\nb\n", nil},
@@ -173,38 +173,38 @@ func TestLastWordsOfGoPrograms(t *testing.T) {
 		{"a trace that the user prints", "goroutine 1 [running]:\n", "goroutine 1 [running]:\n", nil},
 		{"out of memory",
 			"one\nruntime: out of memory: cannot allocate\nfatal error: out of memory\n\n" + trace, "one\n",
-			&lastWords{"fatal error: out of memory", "main.init.func4(0x2)\n\t/job/main.go:73 +0xa"}},
+			&crashReport{"fatal error: out of memory", "main.init.func4(0x2)\n\t/job/main.go:73 +0xa"}},
 		{"a panic of two lines",
 			"panic: a\n\tb\n\n" + trace, "",
-			&lastWords{"panic: a | b", "main.init.func4(0x2)\n\t/job/main.go:73 +0xa"}},
+			&crashReport{"panic: a | b", "main.init.func4(0x2)\n\t/job/main.go:73 +0xa"}},
 		{"the last of several",
 			"panic: mine\nfatal error: x\n\n" + trace, "panic: mine\n",
-			&lastWords{"fatal error: x", "main.init.func4(0x2)\n\t/job/main.go:73 +0xa"}},
+			&crashReport{"fatal error: x", "main.init.func4(0x2)\n\t/job/main.go:73 +0xa"}},
 		{"a signal",
 			"panic: runtime error: nil\n[signal 0xb]\n\ngoroutine 5 [running]:\nmain.f()\n\t/job/main.go:4\ncreated by main.g in goroutine 1\n\t/job/main.go:2\n", "",
-			&lastWords{"panic: runtime error: nil | [signal 0xb]", "main.f()\n\t/job/main.go:4\ncreated by main.g in goroutine 1\n\t/job/main.go:2"}},
+			&crashReport{"panic: runtime error: nil | [signal 0xb]", "main.f()\n\t/job/main.go:4\ncreated by main.g in goroutine 1\n\t/job/main.go:2"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			own, last := splitLastWords(c.printed)
+			own, last := splitCrashReport(c.printed)
 			if diff := cmp.Diff(c.own, own); diff != "" {
 				t.Errorf("what the task printed itself (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(c.last, last, cmp.AllowUnexported(lastWords{})); diff != "" {
-				t.Errorf("the last words (-want +got):\n%s", diff)
+			if diff := cmp.Diff(c.last, last, cmp.AllowUnexported(crashReport{})); diff != "" {
+				t.Errorf("the crash report (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// FuzzLastWords looks for last words in whatever a task prints.
-func FuzzLastWords(f *testing.F) {
+// FuzzCrashReport looks for crash reports in whatever a task prints.
+func FuzzCrashReport(f *testing.F) {
 	for _, s := range []string{
 		"", "fatal error: x\ngoroutine 1 []:", "panic: \n\n\ngoroutine ]:\na\nb\nc", "runtime: a\nfatal error: b\n\ngoroutine 1 [x]:\n\n",
 	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, printed string) {
-		own, last := splitLastWords(printed)
+		own, last := splitCrashReport(printed)
 		switch {
 		case last == nil && own != printed, !strings.HasPrefix(printed, own):
 			t.Fatalf("%q became %q and %+v", printed, own, last)

@@ -30,9 +30,9 @@ type task struct {
 	memory  *memory.Task
 	image   int64 // bytes of the driver's memory that the task starts with
 	printed printed
-	last    *lastWords // of a runtime that ended the task, or nil
-	ports   []port     // by handle; nil when closed
-	wrote   bool       // an output port was opened
+	last    *crashReport // of a runtime that ended the task, or nil
+	ports   []port       // by handle; nil when closed
+	wrote   bool         // an output port was opened
 	fault   fault
 
 	result    [][]byte
@@ -124,7 +124,7 @@ func (t *task) execute(box *sandbox.Slot) (failure *msg.Failure) {
 	t.metrics.PeakMemory = usage.PeakMemory - usage.Grown + usage.Stack
 	own := t.printed.String()
 	if err != nil {
-		own, t.last = splitLastWords(own)
+		own, t.last = splitCrashReport(own)
 	}
 	if own != "" && t.executor.cfg.Log != nil {
 		logLines(t.executor.cfg.Log, own, t.name())

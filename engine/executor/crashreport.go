@@ -12,15 +12,15 @@ import (
 // the task's own panics. The report is worth more than the exit code, and it
 // belongs into the task's failure rather than into its log.
 
-// lastWords is such a report.
-type lastWords struct {
+// crashReport is such a report.
+type crashReport struct {
 	message string // one line
 	stack   string // the user's frames
 }
 
-// splitLastWords cuts what a task printed into what it printed itself and the
+// splitCrashReport cuts what a task printed into what it printed itself and the
 // report with which its runtime ended it; nil if there is none.
-func splitLastWords(printed string) (own string, last *lastWords) {
+func splitCrashReport(printed string) (own string, last *crashReport) {
 	lines := strings.Split(printed, "\n")
 	trace := slices.IndexFunc(lines, func(l string) bool {
 		return strings.HasPrefix(l, "goroutine ") && strings.HasSuffix(l, "]:")
@@ -41,7 +41,7 @@ func splitLastWords(printed string) (own string, last *lastWords) {
 	for message < trace && strings.TrimSpace(lines[message]) != "" {
 		message++
 	}
-	last = &lastWords{
+	last = &crashReport{
 		message: oneLine(strings.Join(lines[start:message], "\n")),
 		stack:   userFrames(lines[trace+1:]),
 	}
