@@ -72,7 +72,7 @@ func (s *session) OpenContext(d abi.ContextDesc) error {
 		return fmt.Errorf("making a folder for shuffle files (%s): %w", conf.LocalDir.Name(), err)
 	}
 	s.conf, s.localDir = c, dir
-	s.bus = event.NewBus(event.DefaultCapacity, withJournal(s.options.Listeners, s.log, conf.MaxTaskFailures(c))...)
+	s.bus = event.NewBus(event.DefaultCapacity, withLogListener(s.options.Listeners, s.log, conf.MaxTaskFailures(c))...)
 	s.loop = newLoop(loopConfig{
 		seed:          conf.Seed.Get(c),
 		maxFailures:   conf.MaxTaskFailures(c),

@@ -12,10 +12,10 @@ import (
 	"github.com/quern-project/quern/internal/units"
 )
 
-// journal is the listener that writes to the log: for whoever wants details,
+// logListener is the listener that writes to the log: for whoever wants details,
 // what happens, and for all, failures that are tried again, because nothing else
 // tells of them when the job succeeds in the end.
-type journal struct {
+type logListener struct {
 	log         *slog.Logger
 	maxFailures int
 	jobs        map[msg.JobID]*account // those that run
@@ -31,19 +31,19 @@ type account struct {
 	metrics          msg.TaskMetrics
 }
 
-// withJournal adds the journal to listeners if it would have anything to say.
-func withJournal(listeners []event.Listener, log *slog.Logger, maxFailures int) []event.Listener {
+// withLogListener adds the log listener to listeners if it would have anything to say.
+func withLogListener(listeners []event.Listener, log *slog.Logger, maxFailures int) []event.Listener {
 	if maxFailures == 1 && !log.Enabled(context.Background(), slog.LevelDebug) {
 		return listeners
 	}
-	return append(slices.Clip(listeners), &journal{
+	return append(slices.Clip(listeners), &logListener{
 		log: log, maxFailures: maxFailures,
 		jobs: make(map[msg.JobID]*account), stages: make(map[msg.StageID]*account),
 	})
 }
 
 // On implements event.Listener.
-func (j *journal) On(e event.Event) {
+func (l *logListener) On(e event.Event) {
 	switch e := e.(type) {
 	case event.JobStarted:
 		run := 0
@@ -52,39 +52,39 @@ func (j *journal) On(e event.Event) {
 				run++
 			}
 		}
-		j.jobs[e.Job] = &account{started: e.Time, action: e.Name, callSite: e.CallSite}
-		j.log.Debug("job started", "job", e.Job, "action", e.Name, "at", e.CallSite, "stages", run, "skipped", len(e.Stages)-run)
+		l.jobs[e.Job] = &account{started: e.Time, action: e.Name, callSite: e.CallSite}
+		l.log.Debug("job started", "job", e.Job, "action", e.Name, "at", e.CallSite, "stages", run, "skipped", len(e.Stages)-run)
 	case event.JobEnded:
-		j.jobEnded(e)
+		l.jobEnded(e)
 	case event.StageSubmitted:
-		if a := j.jobs[e.Job]; a != nil {
+		if a := l.jobs[e.Job]; a != nil {
 			a.stages++
-			j.stages[e.Stage.Stage] = a
+			l.stages[e.Stage.Stage] = a
 		}
-		j.log.Debug("stage started", "stage", e.Stage, "job", e.Job, "name", e.Name, "at", e.CallSite, "tasks", e.Tasks)
+		l.log.Debug("stage started", "stage", e.Stage, "job", e.Job, "name", e.Name, "at", e.CallSite, "tasks", e.Tasks)
 	case event.StageCompleted:
-		j.ended("stage", e.Error, "stage", e.Stage, "job", e.Job)
+		l.ended("stage", e.Error, "stage", e.Stage, "job", e.Job)
 	case event.TaskEnded:
-		j.taskEnded(e)
+		l.taskEnded(e)
 	}
 }
 
-func (j *journal) ended(what, cause string, attrs ...any) {
+func (l *logListener) ended(what, cause string, attrs ...any) {
 	if cause == "" {
-		j.log.Debug(what+" finished", attrs...)
+		l.log.Debug(what+" finished", attrs...)
 	} else {
-		j.log.Debug(what+" failed", append(attrs, "cause", cause)...)
+		l.log.Debug(what+" failed", append(attrs, "cause", cause)...)
 	}
 }
 
 // jobEnded sums up what the job has done.
-func (j *journal) jobEnded(e event.JobEnded) {
+func (l *logListener) jobEnded(e event.JobEnded) {
 	attrs := []any{"job", e.Job}
-	if a := j.jobs[e.Job]; a != nil {
-		delete(j.jobs, e.Job)
-		for id, of := range j.stages {
+	if a := l.jobs[e.Job]; a != nil {
+		delete(l.jobs, e.Job)
+		for id, of := range l.stages {
 			if of == a {
-				delete(j.stages, id)
+				delete(l.stages, id)
 			}
 		}
 		attrs = append(attrs, "action", a.action, "at", a.callSite, "took", e.Time.Sub(a.started),
@@ -105,11 +105,11 @@ func (j *journal) jobEnded(e event.JobEnded) {
 			}
 		}
 	}
-	j.ended("job", e.Error, attrs...)
+	l.ended("job", e.Error, attrs...)
 }
 
-func (j *journal) taskEnded(e event.TaskEnded) {
-	if a := j.stages[e.Stage.Stage]; a != nil {
+func (l *logListener) taskEnded(e event.TaskEnded) {
+	if a := l.stages[e.Stage.Stage]; a != nil {
 		a.add(e)
 	}
 	attrs := []any{"stage", e.Stage, "partition", e.Partition, "attempt", e.Attempt + 1, "executor", e.Executor}
@@ -118,11 +118,11 @@ func (j *journal) taskEnded(e event.TaskEnded) {
 	}
 	switch {
 	case e.State == msg.StateFinished:
-		j.log.Debug("task finished", append(attrs, "took", time.Duration(e.Metrics.RunNanos), "memory", size(e.Metrics.PeakMemory))...)
-	case e.State == msg.StateFailed && e.Attempt+1 < j.maxFailures:
-		j.log.Warn("task failed and is tried again", attrs...)
+		l.log.Debug("task finished", append(attrs, "took", time.Duration(e.Metrics.RunNanos), "memory", size(e.Metrics.PeakMemory))...)
+	case e.State == msg.StateFailed && e.Attempt+1 < l.maxFailures:
+		l.log.Warn("task failed and is tried again", attrs...)
 	default:
-		j.log.Debug("task "+e.State.String(), attrs...)
+		l.log.Debug("task "+e.State.String(), attrs...)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/quern-project/quern/engine/msg"
 )
 
-// journalOf is what the journal writes of events, a line each.
-func journalOf(level slog.Level, maxFailures int, events ...event.Event) string {
+// logOf is what the log listener writes of events, a line each.
+func logOf(level slog.Level, maxFailures int, events ...event.Event) string {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{
 		Level: level,
@@ -25,7 +25,7 @@ func journalOf(level slog.Level, maxFailures int, events ...event.Event) string 
 			return a
 		},
 	}))
-	for _, l := range withJournal(nil, log, maxFailures) {
+	for _, l := range withLogListener(nil, log, maxFailures) {
 		for _, e := range events {
 			l.On(e)
 		}
@@ -57,7 +57,7 @@ func events() []event.Event {
 	}
 }
 
-func TestJournalOfDetails(t *testing.T) {
+func TestLogListenerLogsDetails(t *testing.T) {
 	want := `level=DEBUG msg="job started" job=1 action=count at=main.go:7 stages=2 skipped=1
 level=DEBUG msg="stage started" stage=3.1 job=1 name=map at=main.go:6 tasks=2
 level=DEBUG msg="task finished" stage=3.1 partition=0 attempt=1 executor=x took=1.5ms memory=77B
@@ -70,17 +70,17 @@ level=DEBUG msg="task killed" stage=3.1 partition=3 attempt=1 executor=x cause="
 level=DEBUG msg="job started" job=2 action="" at="" stages=0 skipped=0
 level=DEBUG msg="job finished" job=2 action="" at="" took=1s stages=0 tasks=0 failures=0
 `
-	if diff := cmp.Diff(want, journalOf(slog.LevelDebug, 2, events()...)); diff != "" {
-		t.Errorf("journal (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, logOf(slog.LevelDebug, 2, events()...)); diff != "" {
+		t.Errorf("log (-want +got):\n%s", diff)
 	}
 }
 
-func TestJournalWarnsOfFailuresThatAreTriedAgain(t *testing.T) {
-	got := journalOf(slog.LevelInfo, 2, events()...)
+func TestLogListenerWarnsOfRetriedFailures(t *testing.T) {
+	got := logOf(slog.LevelInfo, 2, events()...)
 	if strings.Count(got, "\n") != 1 || !strings.Contains(got, "tried again") {
-		t.Errorf("the journal is %q, want one warning", got)
+		t.Errorf("the log is %q, want one warning", got)
 	}
-	if got := journalOf(slog.LevelInfo, 1, events()...); got != "" {
-		t.Errorf("where nothing is tried again, the journal is %q, want none", got)
+	if got := logOf(slog.LevelInfo, 1, events()...); got != "" {
+		t.Errorf("where nothing is tried again, the log is %q, want none", got)
 	}
 }
