@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/quern-project/quern/sdk/abi"
 	"pgregory.net/rapid"
 )
 
@@ -43,7 +44,7 @@ func TestDefaults(t *testing.T) {
 
 func TestTheStrongerSourceHolds(t *testing.T) {
 	setting := func(s Source) Setting {
-		return TaskMaxFailures.Set([]string{"", "11", "12", "13", "14"}[s], s, "")
+		return DefaultParallelism.Set([]string{"", "11", "12", "13", "14"}[s], s, "")
 	}
 	all := []Setting{setting(FromEnvironment), setting(FromFile), setting(FromFlag), setting(FromJob)}
 	for n := 1; n <= len(all); n++ {
@@ -53,7 +54,7 @@ func TestTheStrongerSourceHolds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := TaskMaxFailures.Get(c); got != want {
+			if got := DefaultParallelism.Get(c); got != want {
 				t.Fatalf("with sources up to %v: %d, want %d", Source(n), got, want)
 			}
 		})
@@ -74,7 +75,7 @@ func TestTheLaterSettingOfOneSourceHolds(t *testing.T) {
 
 func TestWithLeavesTheReceiverAlone(t *testing.T) {
 	c := New()
-	if _, err := c.With(JobSettings(map[string]string{"quern.task.maxFailures": "9"})); err != nil {
+	if _, err := c.With([]Setting{TaskMaxFailures.Set("9", FromFlag, "--conf")}); err != nil {
 		t.Fatal(err)
 	}
 	if got := TaskMaxFailures.Get(c); got != 4 {
@@ -137,6 +138,17 @@ func TestJobsCanOnlyLowerWhatIsCapped(t *testing.T) {
 	}
 }
 
+func TestJobsCannotDecideWhereAndHowOftenTheyRun(t *testing.T) {
+	for key, value := range map[string]string{
+		"quern.master": "local[64,100]", "quern.task.maxFailures": "100", "quern.stage.maxConsecutiveAttempts": "100",
+	} {
+		_, err := New().With(JobSettings(map[string]string{key: value}))
+		if _, ok := errors.AsType[*LaunchOnlyError](err); !ok {
+			t.Errorf("%s = %s, set by the job: %v, want a LaunchOnlyError", key, value, err)
+		}
+	}
+}
+
 func TestUnknownKeysSuggestTheNearest(t *testing.T) {
 	for unknown, want := range map[string]string{
 		"spark.executor.memory":    "quern.executor.memory",
@@ -186,8 +198,7 @@ func TestValues(t *testing.T) {
 		{"quern.shuffle.compress", "False", ""},
 		{"quern.shuffle.compression.codec", "zstd", ""},
 		{"quern.shuffle.compression.codec", "lz4", "allowed is s2, zstd"},
-		{"quern.scheduler.mode", "fifo", ""},
-		{"quern.scheduler.mode", "FAIR", "allowed is FIFO alone"},
+		{"quern.shuffle.compression.codec", "ZSTD", ""},
 		{"quern.app.name", "word count", ""},
 		{"quern.app.name", "word\x1b[31m", "a control character"},
 		{"quern.local.dir", "a\x00b", "a zero byte"},
@@ -290,7 +301,14 @@ func TestEveryDeclaredKeyIsInTheTable(t *testing.T) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		if call, ok := n.(*ast.CallExpr); ok {
 			if f, ok := call.Fun.(*ast.Ident); ok && strings.HasSuffix(f.Name, "Key") {
-				declared = append(declared, strings.Trim(call.Args[0].(*ast.BasicLit).Value, `"`))
+				switch name := call.Args[0].(type) {
+				case *ast.BasicLit:
+					declared = append(declared, strings.Trim(name.Value, `"`))
+				case *ast.SelectorExpr: // a name that the SDK shares
+					declared = append(declared, map[string]string{
+						"KeyDefaultParallelism": abi.KeyDefaultParallelism, "KeyTaskMemory": abi.KeyTaskMemory,
+					}[name.Sel.Name])
+				}
 			}
 		}
 		return true

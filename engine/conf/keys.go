@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/quern-project/quern/sdk/abi"
 )
 
 // The application.
@@ -18,14 +20,14 @@ The application's name, for people. quern run sets it to the job's file name whe
 
 	MasterURL = masterKey("quern.master", "local[*]", `
 Where the job runs: in this process, with one slot (local), N slots (local[N]) or a slot for each core (local[*]). In
-local[N,F] and local[*,F] a task that fails is tried F times in all.`)
+local[N,F] and local[*,F] a task that fails is tried F times in all.`).atLaunch()
 
 	Seed = seedKey("quern.seed", "drawn at random at each launch", `
 The seed of every random generator of the job. With the same seed, the same input and the same partitions a job gives
 the same bytes, whatever the number of slots and however often tasks are tried again.`).
 		decided(func() string { return strconv.FormatUint(rand.Uint64(), 10) })
 
-	DefaultParallelism = intKey("quern.default.parallelism", "8", 1, 1<<20, `
+	DefaultParallelism = intKey(abi.KeyDefaultParallelism, "8", 1, 1<<20, `
 The number of partitions of Parallelize, Range and shuffles that name none. It is a constant and never the number of
 cores: the number of partitions decides in which order values are combined and which random numbers a partition
 draws, so a job would give other bytes on another machine.`)
@@ -49,7 +51,7 @@ much does not take the driver's memory. 0 is no limit.`))
 The memory that all tasks of an executor share: their linear memories beyond the image, sort buffers, shuffle buffers.
 What can spill to disk does so when it is used up. Locally the process is the only executor.`))
 
-	TaskMemory = cappedAtLaunch(sizeKey("quern.task.memory", "512m", MiB, 4*GiB, `
+	TaskMemory = cappedAtLaunch(sizeKey(abi.KeyTaskMemory, "512m", MiB, 4*GiB, `
 The limit of one task's linear memory. A task that would grow beyond it fails with this limit's name. A task gets no
 more than the executor's memory allows either.`))
 
@@ -61,13 +63,10 @@ The limit of the call stack that sandboxed code may use outside its linear memor
 var (
 	TaskMaxFailures = intKey("quern.task.maxFailures", "4", 1, 1000, `
 How often a task may fail before its job fails. With a local master that gives no number of attempts itself the default
-is 1, because on one machine the same task mostly fails the same way again.`)
+is 1, because on one machine the same task mostly fails the same way again.`).atLaunch()
 
 	StageMaxConsecutiveAttempts = intKey("quern.stage.maxConsecutiveAttempts", "4", 1, 1000, `
-How often in a row a stage may be submitted again because shuffle data was lost, before its job fails.`)
-
-	SchedulerMode = choiceKey("quern.scheduler.mode", "FIFO", []string{"FIFO"}, `
-How jobs of one application that run at the same time share the slots: the first job first.`)
+How often in a row a stage may be submitted again because shuffle data was lost, before its job fails.`).atLaunch()
 )
 
 // Input and shuffle.
@@ -103,9 +102,6 @@ are compiled anew each time.`).
 	SafepointInterval = intKey("quern.sandbox.safepointInterval", "65536", 256, 1<<24, `
 How many loop rounds and function calls sandboxed code makes between two looks at whether it was killed. Fewer make
 a kill quicker and the code slower.`).atLaunch()
-
-	RPCMessageMaxSize = sizeKey("quern.rpc.message.maxSize", "128m", 64*KiB, GiB, `
-The largest message between driver and executors. A task that needs a larger one fails its stage.`).atLaunch()
 )
 
 // Testing.
@@ -124,9 +120,9 @@ func sections() []section {
 	return []section{
 		{"Application", []entry{AppName, MasterURL, Seed, DefaultParallelism}},
 		{"Memory", []entry{DriverMemory, DriverImageMemory, DriverMaxResultSize, ExecutorMemory, TaskMemory, TaskStackSize}},
-		{"Scheduling", []entry{TaskMaxFailures, StageMaxConsecutiveAttempts, SchedulerMode}},
+		{"Scheduling", []entry{TaskMaxFailures, StageMaxConsecutiveAttempts}},
 		{"Input and shuffle", []entry{FilesMaxPartitionBytes, ShuffleCompress, ShuffleCompressionCodec, LocalDir}},
-		{"Sandbox and messages", []entry{CompileCPU, CompileMemory, CacheDir, SafepointInterval, RPCMessageMaxSize}},
+		{"Sandbox", []entry{CompileCPU, CompileMemory, CacheDir, SafepointInterval}},
 		{"Testing", []entry{TestEncodeMessages, TestFailTasks}},
 	}
 }

@@ -126,6 +126,27 @@ func TestsRun(t *Tree) []Finding {
 	return findings
 }
 
+// TestsDoNotSleep reports tests that wait for a time instead of an event. A test
+// that has to poll does it with internal/patience.
+func TestsDoNotSleep(t *Tree) []Finding {
+	var findings []Finding
+	for _, f := range t.Files {
+		if f.Go == nil || !f.IsTest() {
+			continue
+		}
+		ast.Inspect(f.Go, func(n ast.Node) bool {
+			if sel, ok := n.(*ast.SelectorExpr); ok && slices.Contains([]string{"Sleep", "After", "AfterFunc", "Tick"}, sel.Sel.Name) {
+				if pkg, ok := sel.X.(*ast.Ident); ok && pkg.Name == "time" {
+					findings = append(findings, Finding{f.Path, t.line(sel.Pos()),
+						"calls time." + sel.Sel.Name + ": wait for the event, inject a clock, or poll with internal/patience"})
+				}
+			}
+			return true
+		})
+	}
+	return findings
+}
+
 // isTesting says whether an expression is, by its name, a *testing.T or the
 // like.
 func isTesting(e ast.Expr) bool {

@@ -22,6 +22,7 @@ var rules = []struct {
 	{"nothing generated is committed", NothingGeneratedIsCommitted},
 	{"tests run", TestsRun},
 	{"no init", NoInit},
+	{"keys are read", KeysAreRead},
 }
 
 func TestTheRepositoryKeepsItsRules(t *testing.T) {
@@ -152,6 +153,22 @@ func TestEachRuleFindsWhatItForbids(t *testing.T) {
 			[]string{"testdata/a.txtar:2: skips", "testdata/a.txtar:3: skips"}},
 
 		{"an init function", NoInit, files{"a.go": "package a\nfunc init() {}"}, []string{"a.go:2: has an init function"}},
+		{"a key that nothing reads", KeysAreRead,
+			files{keysFile: "package conf\nvar (\n\tA = intKey(\"quern.a.b\", 1)\n\tB = limit(sizeKey(\"quern.b\", 1)).atLaunch()\n\tC = intKey(abi.KeyC, 1)\n\tD = intKey(abi.KeyD, 1)\n)",
+				keyNamesFile:      "package abi\nconst (\n\tKeyC = \"quern.c\"\n\tKeyD = \"quern.d\"\n)",
+				"engine/dag/a.go": "package dag\nvar x = conf.A.Get(c)",
+				"engine/dag/b.go": "package dag\nvar x = conf.C.Name()", "sdk/quern/a.go": "package quern\nvar x = read(abi.KeyD)",
+				"engine/dag/a_test.go": "package dag\nvar x = conf.B.Get(c)"},
+			[]string{"engine/conf/keys.go:4: nothing reads quern.b (B)", "engine/conf/keys.go:5: nothing reads quern.c (C)"}},
+		{"a key that is written out", KeysAreUsedByVariable,
+			files{keysFile: "package conf\nvar A = intKey(\"quern.a.b\", 1)", "engine/dag/a.go": "package dag\nvar x = `raise quern.a.b, not quern.a`\n// quern.a.b\n",
+				"engine/dag/a_test.go": "package dag\nvar x = \"quern.a.b\"", "jobs/pi/main.go": "package main\nvar x = \"quern.a.b\""},
+			[]string{"engine/dag/a.go:2: writes quern.a.b out"}},
+
+		{"a test that sleeps", TestsDoNotSleep,
+			files{"a_test.go": "package a\nfunc f() {\n\ttime.Sleep(1)\n\t<-time.After(1)\n\ttime.Now()\n}", "a.go": "package a\nfunc f() { time.Sleep(1) }"},
+			[]string{"a_test.go:3: calls time.Sleep", "a_test.go:4: calls time.After"}},
+
 		{"a method called init is fine", NoInit, files{"a.go": "package a\ntype T int\nfunc (T) init() {}"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

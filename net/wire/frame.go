@@ -19,15 +19,18 @@ const (
 	keptBuffer = 1 << 20
 )
 
-// MaxSizeSetting is the setting that the limits of Writer and Reader come from.
-const MaxSizeSetting = "quern.rpc.message.maxSize"
+// Limit bounds the size of a message.
+type Limit struct {
+	Bytes   int64  // less than 4 GiB
+	Setting string // the setting that it comes from, which errors name
+}
 
 // TooLargeError is a message over the limit. A Writer has written nothing of
 // it; a Reader has read no more than its length and can read nothing further.
 type TooLargeError struct {
 	Type  string // of the message; empty when it was read
 	Size  int64  // bytes
-	Limit int64  // bytes
+	Limit Limit
 }
 
 func (e *TooLargeError) Error() string {
@@ -36,7 +39,7 @@ func (e *TooLargeError) Error() string {
 		what = "a " + e.Type
 	}
 	return fmt.Sprintf("%s of %s (%d bytes) is over the limit of %s: move less in one message, or raise %s",
-		what, units.Bytes(e.Size), e.Size, units.Bytes(e.Limit), MaxSizeSetting)
+		what, units.Bytes(e.Size), e.Size, units.Bytes(e.Limit.Bytes), e.Limit.Setting)
 }
 
 // ErrEmptyFrame is a frame of length 0, which no Writer writes.
@@ -45,13 +48,12 @@ var ErrEmptyFrame = errors.New("a frame without a message: the peer does not spe
 // Writer writes frames. It must not be used by two goroutines at a time.
 type Writer struct {
 	w     io.Writer
-	limit int64
+	limit Limit
 	buf   bytes.Buffer
 }
 
-// NewWriter returns a writer of frames whose messages have at most limit bytes,
-// which is less than 4 GiB.
-func NewWriter(w io.Writer, limit int64) *Writer { return &Writer{w: w, limit: limit} }
+// NewWriter returns a writer of frames whose messages are within the limit.
+func NewWriter(w io.Writer, limit Limit) *Writer { return &Writer{w: w, limit: limit} }
 
 // Write writes one message, in a single call of the underlying Write. Errors
 // are a [TooLargeError], after which the Writer can go on, and those of the
@@ -63,7 +65,7 @@ func (w *Writer) Write(v any) error {
 		return err
 	}
 	frame := w.buf.Bytes()
-	if size := int64(len(frame) - headerSize); size > w.limit {
+	if size := int64(len(frame) - headerSize); size > w.limit.Bytes {
 		w.drop()
 		return &TooLargeError{Type: typeName(v), Size: size, Limit: w.limit}
 	}
@@ -84,12 +86,12 @@ func (w *Writer) drop() {
 // reads two times a frame or more, so the underlying reader should be buffered.
 type Reader struct {
 	r     io.Reader
-	limit int64
+	limit Limit
 	buf   []byte
 }
 
-// NewReader returns a reader of frames whose messages have at most limit bytes.
-func NewReader(r io.Reader, limit int64) *Reader { return &Reader{r: r, limit: limit} }
+// NewReader returns a reader of frames whose messages are within the limit.
+func NewReader(r io.Reader, limit Limit) *Reader { return &Reader{r: r, limit: limit} }
 
 // Read reads one message into the struct that v points to, which should be
 // zero. It answers io.EOF when the stream ends between two frames, and an error
@@ -107,7 +109,7 @@ func (r *Reader) Read(v any) error {
 	switch {
 	case size == 0:
 		return ErrEmptyFrame
-	case size > r.limit:
+	case size > r.limit.Bytes:
 		return &TooLargeError{Size: size, Limit: r.limit}
 	}
 	message, err := r.message(int(size))

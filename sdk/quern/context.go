@@ -34,14 +34,9 @@ func Conf(key, value string) ContextOption {
 	return func(s *settings) { s.conf[key] = value }
 }
 
-const (
-	confParallelism = "quern.default.parallelism"
-	confTaskMemory  = "quern.task.memory"
-
-	// defaultParallelism holds where the engine has no value. It is not the
-	// number of cores: results must be the same on every machine.
-	defaultParallelism = 8
-)
+// defaultParallelism holds where the engine has no value. It is not the number
+// of cores: results must be the same on every machine.
+const defaultParallelism = 8
 
 // NewContext opens the driver's context. A job has one; call it before anything
 // else, in main.
@@ -58,13 +53,13 @@ func NewContext(options ...ContextOption) (*Context, error) {
 		return nil, fmt.Errorf("newContext: %s", lastError(got))
 	}
 	ctx := &Context{parallelism: defaultParallelism}
-	if v, ok := confValue(confParallelism); ok && v != "" {
+	if v, ok := confValue(abi.KeyDefaultParallelism); ok && v != "" {
 		n, err := strconv.Atoi(v)
 		if err == nil {
 			err = checkPartitions(n)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("newContext: %s=%q: not a number between 1 and %d", confParallelism, v, maxPartitions)
+			return nil, fmt.Errorf("newContext: %s=%q: not a number between 1 and %d", abi.KeyDefaultParallelism, v, maxPartitions)
 		}
 		ctx.parallelism = n
 	}
@@ -107,7 +102,7 @@ func tuneGuest() {
 		return
 	}
 	debug.SetGCPercent(gcPercent)
-	if v, ok := confValue(confTaskMemory); ok {
+	if v, ok := confValue(abi.KeyTaskMemory); ok {
 		if n, ok := parseBytes(v); ok {
 			limitHeap(n)
 		}
