@@ -40,7 +40,12 @@ job and 2 for anything else.`,
 }
 
 func inspect(ctx context.Context, c *console, job string, asJSON bool) error {
-	wasm, err := loadJob(ctx, job, conf.CacheDir.Get(conf.New()), c.err, newLog(c.err, false))
+	log := newLog(c.err, false)
+	configuration, err := withUsableCache(conf.New(), log)
+	if err != nil {
+		return err
+	}
+	wasm, err := loadJob(ctx, job, conf.CacheDir.Get(configuration), c.err, log)
 	if err != nil {
 		return err
 	}

@@ -184,8 +184,11 @@ func run(ctx context.Context, c *console, flags *pflag.FlagSet, f *runFlags, arg
 	o.Compiling = func() { preparing("compiling " + job) }
 	o.Running = func() { preparing("") }
 
+	if o.Conf, err = withUsableCache(configuration, o.Log); err != nil {
+		return err
+	}
 	preparing("building " + job)
-	o.Wasm, err = loadJob(ctx, job, conf.CacheDir.Get(configuration), o.Stderr, o.Log)
+	o.Wasm, err = loadJob(ctx, job, conf.CacheDir.Get(o.Conf), o.Stderr, o.Log)
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,13 @@
 package conf
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"time"
@@ -154,12 +156,41 @@ func find(name string) *declaration {
 	return nil
 }
 
-func defaultCacheDir() string {
+// DefaultCacheDir returns the directory that quern.cache.dir stands for unless it
+// is set. The error says why there is none: the environment variable that names
+// the user's directory for caches is not set, or is not an absolute path.
+func DefaultCacheDir() (string, error) {
 	dir, err := os.UserCacheDir()
-	if err != nil {
-		return "" // no home folder, so no safe place
+	if err == nil && !filepath.IsAbs(dir) {
+		err = fmt.Errorf("%s is not an absolute path", CacheDirVariable())
 	}
-	return filepath.Join(dir, "quern")
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "quern"), nil
+}
+
+// CacheDirVariable returns the name of the environment variable from which
+// DefaultCacheDir is derived.
+func CacheDirVariable() string {
+	switch runtime.GOOS {
+	case "windows":
+		return "LocalAppData"
+	case "darwin", "ios":
+		return "HOME"
+	}
+	if os.Getenv("XDG_CACHE_HOME") != "" {
+		return "XDG_CACHE_HOME"
+	}
+	return "HOME"
+}
+
+func defaultCacheDir() string {
+	dir, err := DefaultCacheDir()
+	if err != nil {
+		return "" // no safe place
+	}
+	return dir
 }
 
 func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
